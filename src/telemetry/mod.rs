@@ -1,0 +1,3 @@
+//! What the gate says about itself.
+
+pub mod log;
