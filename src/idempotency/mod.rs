@@ -26,6 +26,8 @@
 pub mod cell;
 pub mod codec;
 pub mod decide;
+mod digest;
+mod field;
 pub mod fingerprint;
 pub mod key;
 pub mod policy;
@@ -33,6 +35,7 @@ pub mod record;
 pub mod refusal;
 pub mod response;
 pub mod scope;
+pub mod status;
 
 #[cfg(test)]
 mod model;

@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use http::{HeaderName, Method, StatusCode};
 
+pub use super::status::{StatusClass, StatusClasses, StatusConflict, StatusPattern};
+
 /// One route's rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
@@ -135,13 +137,30 @@ impl Ord for HeaderNameOrd {
     }
 }
 
+impl ScopeSource {
+    /// Its kind: what stands before the colon in a configuration.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Header(_) => "header",
+            Self::Cookie(_) => "cookie",
+        }
+    }
+
+    /// Its name; that of a header in lower case.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Header(name) => name.0.as_str(),
+            Self::Cookie(name) => name,
+        }
+    }
+}
+
 impl fmt::Display for ScopeSource {
     /// As the configuration spells it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header(name) => write!(f, "header:{}", name.0),
-            Self::Cookie(name) => write!(f, "cookie:{name}"),
-        }
+        write!(f, "{}:{}", self.kind(), self.name())
     }
 }
 
@@ -230,161 +249,5 @@ pub struct ReplayRules {
     pub keep_headers: Vec<HeaderName>,
 }
 
-/// What a complete answer with some status proves about the operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatusClass {
-    /// It was executed, and this is the answer.
-    Store,
-    /// By the upstream's word it was not executed: the key is free again.
-    Release,
-    /// Nothing.
-    Unknown,
-}
-
-/// The class of every status of one route (CONTRACT §4).
-#[derive(Clone, PartialEq, Eq)]
-pub struct StatusClasses {
-    /// Classes of 100 ..= 999.
-    table: Box<[StatusClass; 900]>,
-    /// Whether 503 is as by default: released if it carries `Retry-After`.
-    default_503: bool,
-}
-
-/// A set of statuses as configuration writes it; the more specific wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatusPattern {
-    /// One status.
-    Exact(u16),
-    /// `411-415`, both ends included.
-    Range(u16, u16),
-    /// `4xx`, by its first digit.
-    Class(u8),
-}
-
-impl StatusPattern {
-    /// The statuses it covers, both ends included, within 100 ..= 999.
-    #[must_use]
-    pub fn bounds(self) -> (u16, u16) {
-        match self {
-            Self::Exact(status) => (status, status),
-            Self::Range(first, last) => (first, last),
-            Self::Class(digit) => (u16::from(digit) * 100, u16::from(digit) * 100 + 99),
-        }
-    }
-
-    /// How specific it is; the larger wins.
-    #[must_use]
-    pub fn rank(self) -> u8 {
-        match self {
-            Self::Class(_) => 1,
-            Self::Range(..) => 2,
-            Self::Exact(_) => 3,
-        }
-    }
-}
-
-/// Two lists claim one status with equal right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StatusConflict {
-    /// The status.
-    pub status: u16,
-    /// One of the two classes.
-    pub first: StatusClass,
-    /// The other one.
-    pub second: StatusClass,
-}
-
-impl StatusClasses {
-    /// The default classes with the route's own lists laid over them.
-    ///
-    /// # Errors
-    /// A status that two different lists claim with patterns of equal rank.
-    pub fn new(lists: &[(StatusPattern, StatusClass)]) -> Result<Self, StatusConflict> {
-        let mut classes = Self::default();
-        for (index, slot) in classes.table.iter_mut().enumerate() {
-            let status = 100 + u16::try_from(index).unwrap_or(u16::MAX);
-            let mut best: Option<(u8, StatusClass)> = None;
-            for &(pattern, class) in lists {
-                let (first, last) = pattern.bounds();
-                if !(first..=last).contains(&status) {
-                    continue;
-                }
-                match best {
-                    Some((rank, other)) if rank == pattern.rank() && other != class => {
-                        return Err(StatusConflict { status, first: other, second: class });
-                    }
-                    Some((rank, _)) if rank >= pattern.rank() => {}
-                    Some(_) | None => best = Some((pattern.rank(), class)),
-                }
-            }
-            if let Some((_, class)) = best {
-                *slot = class;
-                classes.default_503 &= status != 503;
-            }
-        }
-        Ok(classes)
-    }
-
-    /// The preset `stripe`: store everything but 401, 403, 409, 429.
-    #[must_use]
-    pub fn stripe() -> Self {
-        Self::from_fn(false, |status| match status {
-            401 | 403 | 409 | 429 => StatusClass::Release,
-            _ => StatusClass::Store,
-        })
-    }
-
-    /// The preset `success-only`: store 2xx and 3xx, release 4xx, hold everything else.
-    #[must_use]
-    pub fn success_only() -> Self {
-        Self::from_fn(false, |status| match status {
-            200..=399 => StatusClass::Store,
-            400..=499 => StatusClass::Release,
-            _ => StatusClass::Unknown,
-        })
-    }
-
-    /// What `status` proves; `retry_after` is whether the answer carries that field.
-    #[must_use]
-    pub fn class(&self, status: StatusCode, retry_after: bool) -> StatusClass {
-        if self.default_503 && retry_after && status == StatusCode::SERVICE_UNAVAILABLE {
-            return StatusClass::Release;
-        }
-        let index = usize::from(status.as_u16()).saturating_sub(100);
-        self.table.get(index).copied().unwrap_or(StatusClass::Unknown)
-    }
-
-    fn from_fn(default_503: bool, class: impl Fn(u16) -> StatusClass) -> Self {
-        let table = Box::new(std::array::from_fn(|index| class(100 + u16::try_from(index).unwrap_or(u16::MAX))));
-        Self { table, default_503 }
-    }
-}
-
-impl Default for StatusClasses {
-    /// The table of CONTRACT §4.
-    fn default() -> Self {
-        Self::from_fn(true, |status| match status {
-            307 | 308 | 401 | 403 | 407 | 408 | 409 | 411..=415 | 417 | 421 | 423 | 425 | 426 | 428 | 429 | 431 => {
-                StatusClass::Release
-            }
-            521 | 523 | 525 | 526 => StatusClass::Release,
-            502 | 503 | 504 | 520 | 522 | 524 | 530 | 600.. => StatusClass::Unknown,
-            _ => StatusClass::Store,
-        })
-    }
-}
-
-impl fmt::Debug for StatusClasses {
-    /// The statuses of each class as ranges: nine hundred entries help nobody.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut map = f.debug_map();
-        let mut start = 0;
-        for index in 1..=self.table.len() {
-            if index == self.table.len() || self.table[index] != self.table[start] {
-                map.entry(&format_args!("{}-{}", 100 + start, 99 + index), &self.table[start]);
-                start = index;
-            }
-        }
-        map.finish()
-    }
-}
+#[cfg(test)]
+mod tests;
