@@ -5,4 +5,5 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in the helpers that tests share")]
 #![allow(dead_code, unused_macros, unused_imports, reason = "the harness lands before the tests that use it")]
 
+mod examples;
 mod harness;
