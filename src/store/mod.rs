@@ -3,9 +3,11 @@
 //! A store holds no policy. Not here: what a cell's content means (`idempotency`), what a client is told when
 //! the store fails (`idempotency::decide::degrade`).
 
-use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use crate::idempotency::{Expect, Occupant, RecordKey, Swapped, Write, codec::DecodeError, decide::StoreFailure};
+
+pub mod memory;
 
 /// What a store operation returns: a boxed future, so that `dyn Store` works.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -138,4 +140,19 @@ pub enum OpenError {
     /// Reachable, and unfit: evicting, too old, wrong role, wrong password (exit code 69).
     #[error("{0}")]
     Unfit(String),
+}
+
+/// Opens the store of `settings`.
+///
+/// A Redis that cannot be reached is no error: the store is returned, its operations fail and its `ping` with
+/// them until it can be.
+///
+/// # Errors
+/// The store must not be used: see [`OpenError`].
+pub async fn open(settings: &Settings) -> Result<Arc<dyn Store>, OpenError> {
+    match &settings.location {
+        Location::Memory => Ok(Arc::new(memory::MemoryStore::new())),
+        Location::File(path) => Err(OpenError::File { path: path.clone(), source: "not built yet".into() }),
+        Location::Redis(_) => Err(OpenError::Unfit("not built yet".to_owned())),
+    }
 }
