@@ -47,7 +47,7 @@ pub(super) struct Link {
 /// A connection for one exchange.
 #[derive(Debug)]
 pub struct Connection {
-    link: Link,
+    pub(super) link: Link,
     pool: Weak<Pool>,
     reused: bool,
 }
@@ -84,8 +84,10 @@ impl Connection {
     /// With the evidence of what the upstream can have seen. A response that cannot be the answer (101 without a fitting
     /// `Upgrade`, a transfer coding other than `chunked`) is [`Evidence::Lost`].
     pub async fn send(mut self, mut request: Request<RequestBody>) -> Result<Response<AnswerBody>, SendError> {
-        if self.reused && !self.link.is_usable() {
-            return Err(unsent(request, "the idle connection was closed by the upstream"));
+        // Time may have passed since the checkout. A peer that has closed, or has spoken unasked, is not sent anything: its
+        // words would be taken for the answer.
+        if self.link.is_closed() || !self.link.wire.is_quiet() {
+            return Err(unsent(request, "the upstream closed the connection, or spoke on it, before the request"));
         }
         if framing::frame(&mut request).is_err() {
             return Err(unsent(request, "too many header fields"));

@@ -11,7 +11,6 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
     header::{self, GetAll},
     request, response,
-    uri::PathAndQuery,
 };
 
 use super::{
@@ -179,7 +178,7 @@ pub fn outbound(
     }
 
     parts.headers = sent;
-    parts.uri = target(&parts.method, &parts.uri);
+    parts.uri = target(&parts);
     parts.version = Version::HTTP_11;
     parts.extensions.insert(nominated);
     Ok(parts)
@@ -393,16 +392,23 @@ impl Target {
 }
 
 /// The target in origin-form or asterisk-form (RFC 9112 §3.2), with the path and query as they came.
-fn target(method: &Method, uri: &Uri) -> Uri {
-    match uri.path_and_query() {
-        // `OPTIONS http://host` without a path is about the server (RFC 9112 §3.2.4). An absent path reads as `/`, but is
-        // not equal to it.
-        Some(path) if *method == Method::OPTIONS && path.as_str() == "/" && *path != PathAndQuery::from_static("/") => {
-            Uri::from_static("*")
-        }
+fn target(parts: &request::Parts) -> Uri {
+    match parts.uri.path_and_query() {
+        Some(_) if is_about_the_server(parts) => Uri::from_static("*"),
         Some(path) => Uri::from(path.clone()),
+        // Authority-form: refused before.
         None => Uri::from_static("/"),
     }
+}
+
+/// `OPTIONS http://host` without a path is about the server (RFC 9112 §3.2.4). The `http` crate reads it as if it had the
+/// path `/`, so that `OPTIONS http://host/` is taken for it too, unless it is a preflight: those ask about a resource.
+fn is_about_the_server(parts: &request::Parts) -> bool {
+    parts.method == Method::OPTIONS
+        && parts.version != Version::HTTP_2
+        && parts.uri.scheme().is_some()
+        && parts.uri.path_and_query().is_some_and(|path| path.as_str() == "/")
+        && !parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// `Max-Forwards` for the next hop. What is not a number is passed on.

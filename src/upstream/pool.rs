@@ -65,6 +65,12 @@ impl Pool {
         drop(dropped);
     }
 
+    /// How many connections are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, VecDeque<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
