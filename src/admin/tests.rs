@@ -78,8 +78,8 @@ async fn health_is_open_and_says_why_a_gate_is_not_ready() {
 
 #[tokio::test]
 async fn readiness_shows_nothing_of_what_the_store_said() {
-    let cases: [(fn() -> StoreError, &str); 3] = [
-        (|| StoreError::NotSent("redis://:hunter2@db:6379".into()), "store: unreachable"),
+    let cases = [
+        ((|| StoreError::NotSent("redis://:hunter2@db:6379".into())) as fn() -> StoreError, "store: unreachable"),
         (|| StoreError::Refused("WRONGPASS hunter2".to_owned()), "store: refused"),
         (|| StoreError::InDoubt("hunter2".into()), "store: no answer"),
     ];
