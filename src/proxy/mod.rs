@@ -1,6 +1,34 @@
 //! The data plane: one request, from socket to answer.
+//!
+//! In order of travel: `listener` accepts, `attend` watches a connection's clock, `intake` judges the message as
+//! HTTP, `service` tells the story of a request. An unprotected one goes through `passthrough`; a protected one is
+//! collected (`body`), bids for its cell (`gate`, `bid`, `waiters`) and, if it wins, flies (`flight`, `exchange`,
+//! `lease`, `ledger`). `answer` and `problem` are what comes back.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use tokio_util::task::TaskTracker;
+
+use crate::{routes::RouteTable, shutdown::Shutdown, store::Store, upstream::Upstream};
+
+mod access;
+mod answer;
+mod attend;
+mod bid;
+mod body;
+mod client;
+mod exchange;
+mod flight;
+mod gate;
+mod intake;
+mod lease;
+mod ledger;
+pub mod listener;
+mod passthrough;
+mod problem;
+mod service;
+mod waiters;
 
 /// How clients are served (`[server]` and `[limits]`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,4 +72,57 @@ pub enum Listen {
     Tcp(String),
     /// `unix:PATH`
     Unix(PathBuf),
+}
+
+/// What a reload replaces, as one: a request sees the old or the new, never a mixture.
+#[derive(Debug)]
+pub struct Live {
+    /// `[server]` and `[limits]`
+    pub settings: Settings,
+    /// `[[route]]` and `[defaults]`
+    pub routes: RouteTable,
+    /// `[upstream]`, with its connections.
+    pub upstream: Arc<Upstream>,
+}
+
+/// One gate: everything a request needs, shared by all connections.
+pub struct Proxy {
+    live: ArcSwap<Live>,
+    store: Arc<dyn Store>,
+    shutdown: Shutdown,
+    waiters: waiters::Waiters,
+    memory: body::Memory,
+    /// Every exchange that still runs, flights included: what a drain waits for.
+    running: TaskTracker,
+    /// How this process names itself in `Via`: drawn at random, so that a loop is told from a neighbour.
+    pseudonym: String,
+}
+
+impl Proxy {
+    /// A gate over `store`, not yet serving.
+    #[must_use]
+    pub fn new(live: Live, store: Arc<dyn Store>, shutdown: Shutdown) -> Arc<Self> {
+        let memory = body::Memory::new(live.settings.body_memory);
+        Arc::new(Self {
+            live: ArcSwap::from_pointee(live),
+            store,
+            shutdown,
+            waiters: waiters::Waiters::default(),
+            memory,
+            running: TaskTracker::new(),
+            pseudonym: bid::pseudonym(),
+        })
+    }
+
+    /// Replaces routes, settings and upstream for all requests that begin from now on. What runs is not touched.
+    pub fn reload(&self, live: Live) {
+        self.memory.resize(live.settings.body_memory);
+        self.live.store(Arc::new(live));
+    }
+
+    /// Serves `listener` until the gate is told to stop and nothing runs any more, or its grace is over and what
+    /// still ran is written down.
+    pub async fn serve(self: Arc<Self>, listener: listener::Bound) {
+        listener::serve(self, listener).await;
+    }
 }
