@@ -39,6 +39,11 @@ impl Digest {
         }
     }
 
+    /// Adds one part by its own hash: for what is large, and may one day be hashed while it streams past.
+    pub(crate) fn hashed(&mut self, bytes: &[u8]) -> &mut Self {
+        self.part(&Sha256::digest(bytes))
+    }
+
     /// Adds a list of parts, its length first.
     pub(crate) fn list<'a>(&mut self, parts: impl ExactSizeIterator<Item = &'a [u8]>) -> &mut Self {
         self.number(parts.len());

@@ -142,7 +142,7 @@ fn count_body(
         digest.part(b"raw");
         // Where the body has delimiters, the boundary says which of its lines they are.
         let boundary = content_type.boundary().filter(|boundary| multipart::mentions(body, boundary));
-        digest.optional(boundary).part(body);
+        digest.optional(boundary).hashed(body);
     }
 }
 

@@ -92,9 +92,19 @@ pub fn replayable(headers: &HeaderMap, rules: &ReplayRules) -> HeaderList {
 /// Whether a replay repeats the field `name` under `rules`.
 #[must_use]
 pub fn repeats(name: &HeaderName, rules: &ReplayRules) -> bool {
-    // Framing and the two markers are the gate's own, whatever the route says.
-    const NEVER: [&str; 6] =
-        ["content-length", "transfer-encoding", "connection", "trailer", STATUS_FIELD, REPLAYED_FIELD];
+    // The connection, the framing and the two markers are the gate's own, whatever the route says.
+    const NEVER: [&str; 10] = [
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "content-length",
+        STATUS_FIELD,
+        REPLAYED_FIELD,
+    ];
     if NEVER.contains(&name.as_str()) || rules.drop_headers.contains(name) {
         return false;
     }
@@ -124,3 +134,6 @@ fn is_momentary(name: &str) -> bool {
     const PREFIXES: [&str; 3] = ["ratelimit", "x-ratelimit-", "x-amzn-"];
     EXACT.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
+
+#[cfg(test)]
+mod tests;

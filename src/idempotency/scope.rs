@@ -138,7 +138,8 @@ fn credential<'a>(source: &ScopeSource, headers: &'a HeaderMap) -> Result<Option
         ScopeSource::Header(name) => only_line(headers, &name.0)?.map(Cow::Borrowed),
         ScopeSource::Cookie(name) => only_cookie(headers, name.as_bytes())?.map(Cow::Borrowed),
     };
-    Ok(value.filter(|value| !value.is_empty() && !(is_authorization(source) && is_lone_scheme(value))))
+    let names_nobody = |value: &[u8]| value.is_empty() || is_authorization(source) && is_lone_scheme(value);
+    Ok(value.filter(|value| !names_nobody(value)))
 }
 
 fn is_authorization(source: &ScopeSource) -> bool {

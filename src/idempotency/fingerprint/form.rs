@@ -48,3 +48,6 @@ fn decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
 fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
+
+#[cfg(test)]
+mod tests;

@@ -338,3 +338,6 @@ fn write_code_point(form: &mut Vec<u8>, code: u32) {
             .extend([0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F].map(|byte| byte.to_le_bytes()[0])),
     }
 }
+
+#[cfg(test)]
+mod tests;

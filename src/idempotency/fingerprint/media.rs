@@ -98,3 +98,6 @@ fn is_valid(boundary: &[u8]) -> bool {
         && boundary.last() != Some(&b' ')
         && boundary.iter().all(|byte| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(byte))
 }
+
+#[cfg(test)]
+mod tests;

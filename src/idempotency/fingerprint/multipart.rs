@@ -57,3 +57,6 @@ fn delimiter(boundary: &[u8]) -> Vec<u8> {
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window.first() == needle.first() && window == needle)
 }
+
+#[cfg(test)]
+mod tests;
