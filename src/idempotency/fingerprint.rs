@@ -67,12 +67,6 @@ impl fmt::Debug for Fingerprint {
 /// The fields by which a client asks for another method than the one of its request line. In lower case.
 pub const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// Whether `text` is a JSON Pointer (RFC 6901 §3), as `fingerprint.ignore` wants them under `body = "json"`.
-#[must_use]
-pub fn is_json_pointer(text: &str) -> bool {
-    json::Pointer::parse(text).is_some()
-}
-
 /// `authority` in lower case, without a port that is the default of http or https, or empty.
 fn normal_authority(authority: &str) -> Cow<'_, str> {
     let authority = match authority.rsplit_once(':') {

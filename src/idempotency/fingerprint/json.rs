@@ -28,7 +28,7 @@ pub(super) fn canonical(body: &[u8], ignore: &[String]) -> Option<Vec<u8>> {
 }
 
 /// A JSON Pointer (RFC 6901), as its reference tokens.
-pub(super) struct Pointer(Vec<Token>);
+struct Pointer(Vec<Token>);
 
 /// One reference token: a member name, and an array index where it has that form.
 struct Token {
@@ -38,7 +38,7 @@ struct Token {
 
 impl Pointer {
     /// Parses the text form of a pointer: empty, or each token after a `/`, with `~1` for `/` and `~0` for `~`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self(Vec::new()));
         }
