@@ -3,7 +3,31 @@
 //! One behaviour, one file. Tests wait for events, count executions at the upstream and never look inside.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in the helpers that tests share")]
-#![allow(dead_code, unused_macros, unused_imports, reason = "the harness lands before the tests that use it")]
-
 mod examples;
 mod harness;
+
+mod admin;
+mod bypass;
+mod cli;
+mod concurrent;
+mod cors;
+mod crash;
+mod disconnect;
+mod fingerprint;
+mod framing;
+mod headers;
+mod lapse;
+mod large_bodies;
+mod limits;
+mod mismatch;
+mod outcome_classes;
+mod problems;
+mod reload;
+mod replay;
+mod required_key;
+mod scope;
+mod shutdown;
+mod store_outage;
+mod streaming;
+mod upstream_failure;
+mod waiting;

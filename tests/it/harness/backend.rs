@@ -44,7 +44,7 @@ impl Backend {
 /// Runs one test on every store: `each_store!(name => function)` makes `name::{memory, embedded, redis}` out of
 /// `fn function(backend: &Backend)`.
 macro_rules! each_store {
-    ($($name:ident => $body:path;)+) => {$(
+    ($($name:ident => $body:ident;)+) => {$(
         mod $name {
             #[test]
             fn memory() {
@@ -66,7 +66,7 @@ macro_rules! each_store {
 
 /// As `each_store!`, on the stores that outlive a gate.
 macro_rules! each_durable_store {
-    ($($name:ident => $body:path;)+) => {$(
+    ($($name:ident => $body:ident;)+) => {$(
         mod $name {
             #[test]
             fn embedded() {

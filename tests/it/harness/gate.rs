@@ -34,7 +34,6 @@ pub(crate) struct GateBuilder {
     sections: Vec<(String, Vec<String>)>,
     routes: Vec<String>,
     dir: Arc<TempDir>,
-    args: Vec<String>,
     wait_ready: bool,
 }
 
@@ -42,7 +41,7 @@ impl GateBuilder {
     /// A gate before this upstream, on the memory store, on free ports.
     pub(crate) fn new(upstream_url: &str) -> Self {
         let dir = Arc::new(tempfile::Builder::new().prefix("oncegate-it-").tempdir().unwrap());
-        let builder = Self { sections: Vec::new(), routes: Vec::new(), dir, args: Vec::new(), wait_ready: true };
+        let builder = Self { sections: Vec::new(), routes: Vec::new(), dir, wait_ready: true };
         builder
             .set("server", "listen = \"127.0.0.1:0\"")
             .set("admin", "listen = \"127.0.0.1:0\"")
@@ -79,12 +78,6 @@ impl GateBuilder {
     /// Adds a `[[route]]`.
     pub(crate) fn route(mut self, lines: &str) -> Self {
         self.routes.push(lines.to_owned());
-        self
-    }
-
-    /// Adds a command-line argument after `run --config FILE`.
-    pub(crate) fn arg(mut self, arg: &str) -> Self {
-        self.args.push(arg.to_owned());
         self
     }
 
@@ -161,7 +154,7 @@ impl Gate {
 
     fn spawn(config: GateBuilder) -> Self {
         let mut command = Command::new(BINARY);
-        command.arg("run").arg("--config").arg(config.file()).args(&config.args).current_dir(config.dir());
+        command.arg("run").arg("--config").arg(config.file()).current_dir(config.dir());
         Self::spawn_command(config, command)
     }
 
@@ -273,6 +266,19 @@ impl Gate {
                 answer = self.send(request);
             }
             answer.slug() != slug
+        });
+        answer
+    }
+
+    /// Sends `request` until neither the store nor a former attempt stands in its way.
+    pub(crate) fn send_until_settled(&self, request: &Req) -> Response {
+        let mut answer = self.send(request);
+        self.wait_until("the store and the first attempt are done", || {
+            let settled = !["in-progress", "store-unavailable"].contains(&answer.slug().as_str());
+            if !settled {
+                answer = self.send(request);
+            }
+            settled
         });
         answer
     }

@@ -124,6 +124,18 @@ impl H2 {
         stream.body.send_reset(reason);
     }
 
+    /// Sends a whole request and resets it at once.
+    pub(crate) fn rapid_reset(
+        &mut self,
+        request: http::request::Builder,
+        body: &'static [u8],
+    ) -> Result<(), h2::Error> {
+        let mut stream = self.try_start(request, false)?;
+        stream.body.send_data(Bytes::from_static(body), true)?;
+        Self::reset(&mut stream, Reason::CANCEL);
+        Ok(())
+    }
+
     /// Waits until everything sent so far has been read by the gate: a PING comes back behind it.
     pub(crate) fn settle(&mut self) {
         // A request that the gate answers itself travels behind all earlier frames of this connection.

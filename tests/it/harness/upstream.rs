@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    io::{Read, Write},
+    io::Write,
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener},
     os::unix::net::UnixListener,
     path::PathBuf,
@@ -54,14 +54,6 @@ impl Script {
     /// Executes and answers 201 with the number of executions of this key.
     pub(crate) fn pay() -> Self {
         Self::on_request(|exchange| exchange.pay())
-    }
-
-    /// Executes and answers with this status and body.
-    pub(crate) fn status(status: u16, lines: &'static [(&'static str, &'static str)], body: &'static [u8]) -> Self {
-        Self::on_request(move |exchange| {
-            exchange.execute();
-            exchange.answer(status, lines, body);
-        })
     }
 }
 
@@ -273,10 +265,6 @@ impl Upstream {
         self.wait(&format!("connection {connection} closed"), |log| {
             log.connections.get(connection).filter(|c| c.closed).map(|_| ())
         });
-    }
-
-    pub(crate) fn wait_connections(&self, n: usize) {
-        self.wait(&format!("{n} connections"), |log| (log.connections.len() >= n).then_some(()));
     }
 
     pub(crate) fn is_closed(&self, connection: usize) -> bool {
@@ -568,18 +556,6 @@ impl BlackHole {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.listener.local_addr().unwrap())
-    }
-}
-
-/// Reads `socket` to its end in small steps and returns the number of bytes.
-pub(crate) fn drain(socket: &mut impl Read) -> u64 {
-    let mut buffer = vec![0; 64 * 1024];
-    let mut total = 0;
-    loop {
-        match socket.read(&mut buffer) {
-            Ok(0) | Err(_) => return total,
-            Ok(n) => total += n as u64,
-        }
     }
 }
 

@@ -70,6 +70,13 @@ impl Socket {
         }
     }
 
+    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) {
+        match self {
+            Self::Tcp(stream) => stream.set_write_timeout(timeout).unwrap(),
+            Self::Unix(stream) => stream.set_write_timeout(timeout).unwrap(),
+        }
+    }
+
     /// Closes one or both directions. A peer that is gone already is no error.
     pub(crate) fn shutdown(&self, how: Shutdown) {
         let _ = match self {
