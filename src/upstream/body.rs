@@ -22,13 +22,24 @@ use super::{
 #[derive(Debug)]
 pub(super) struct TrackedBody {
     inner: RequestBody,
-    wire: Arc<Wire>,
+    end: End,
     nominated: Nominated,
+}
+
+/// Tells the wire that the body has ended: also when it is dropped, which hyper does, without asking for more, once it has
+/// got the length that was announced.
+#[derive(Debug)]
+struct End(Arc<Wire>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.body_ended();
+    }
 }
 
 impl TrackedBody {
     pub(super) fn new(inner: RequestBody, wire: Arc<Wire>, nominated: Nominated) -> Self {
-        Self { inner, wire, nominated }
+        Self { inner, end: End(wire), nominated }
     }
 
     pub(super) fn into_inner(self) -> RequestBody {
@@ -43,12 +54,12 @@ impl Body for TrackedBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
         if frame.is_none() || self.inner.is_end_stream() {
-            self.wire.body_ended();
+            self.end.0.body_ended();
         }
         Poll::Ready(frame.map(|frame| {
             frame.map(|frame| match frame.into_trailers() {
                 Ok(trailers) => {
-                    self.wire.body_ended();
+                    self.end.0.body_ended();
                     Frame::trailers(headers::outbound_trailers(trailers, &self.nominated))
                 }
                 Err(data) => data,

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header, response};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Version, header, response};
 use hyper::{body::Incoming, client::conn::http1::SendRequest};
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -57,6 +57,8 @@ struct Asked {
     method: Method,
     /// The protocols of `Upgrade`, lower case.
     upgrade: Vec<Vec<u8>>,
+    /// The credentials are for the connection, not for the request.
+    binds: bool,
 }
 
 impl Connection {
@@ -104,7 +106,7 @@ impl Connection {
                     request: Some(request.map(TrackedBody::into_inner)),
                     source: error.into_error().into(),
                 }),
-                None => Err(self.conclude(error.into_error().into()).await),
+                None => Err(self.conclude(error.into_error().into(), END_PATIENCE).await),
             },
         }
     }
@@ -112,7 +114,8 @@ impl Connection {
     async fn accept(self, response: Response<Incoming>, asked: &Asked) -> Result<Response<AnswerBody>, SendError> {
         if self.link.wire.evidence() == Evidence::NeverWritten {
             // It was under way before the request: never its answer.
-            return Err(self.conclude("the upstream spoke before it was asked".into()).await);
+            drop(response);
+            return Err(self.conclude("the upstream spoke before it was asked".into(), Duration::ZERO).await);
         }
         let (head, body) = response.into_parts();
         if let Err(reason) = asked.is_answered_by(&head) {
@@ -123,16 +126,20 @@ impl Connection {
             link.release();
             return Ok(Response::from_parts(head, AnswerBody::detached(body)));
         }
-        // An answer that overtakes its request says that the upstream does not read the rest of it.
-        let pool = if is_persistent(&head) && link.wire.is_sent() { pool } else { Weak::new() };
+        // An answer that overtakes its request may mean that the rest of it is never read.
+        let reusable = link.wire.is_sent()
+            && is_persistent(&head)
+            && !asked.binds
+            && !binds_connection(&head.headers, &header::WWW_AUTHENTICATE);
+        let pool = if reusable { pool } else { Weak::new() };
         link.keep_alive = keep_alive(&head.headers).unwrap_or(IDLE_CAP);
         let nominated = headers::nominated(&head.headers);
         Ok(Response::from_parts(head, AnswerBody::new(body, link, pool, nominated)))
     }
 
     /// What the failure proves, once nothing can be written any more: a connection that has failed may still flush.
-    async fn conclude(mut self, source: BoxError) -> SendError {
-        self.link.end().await;
+    async fn conclude(mut self, source: BoxError, patience: Duration) -> SendError {
+        self.link.end(patience).await;
         SendError { evidence: self.link.wire.evidence(), request: None, source }
     }
 }
@@ -143,6 +150,7 @@ impl Asked {
         Self {
             method: request.method().clone(),
             upgrade: upgrade.iter().flat_map(headers::members).map(<[u8]>::to_ascii_lowercase).collect(),
+            binds: binds_connection(request.headers(), &header::AUTHORIZATION),
         }
     }
 
@@ -180,6 +188,14 @@ fn is_persistent(head: &response::Parts) -> bool {
             .iter()
             .flat_map(headers::members)
             .any(|option| option.eq_ignore_ascii_case(b"close"))
+}
+
+/// Whether NTLM or Negotiate is spoken: these authenticate the connection, which must not serve anybody else then.
+fn binds_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.get_all(name).iter().flat_map(headers::members).any(|member| {
+        let scheme = member.split(|byte| *byte == b' ').next().unwrap_or_default();
+        scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+    })
 }
 
 /// `Keep-Alive: timeout=5` means that the upstream closes after five idle seconds: one second earlier, at least after
@@ -236,12 +252,12 @@ impl Link {
         self.task = None;
     }
 
-    /// Waits until the connection has ended, cuts it off if that takes long.
-    async fn end(&mut self) {
+    /// Waits until the connection has ended, cuts it off if that takes longer than `patience`.
+    async fn end(&mut self, patience: Duration) {
         if let Some(mut task) = self.task.take() {
             // The guard closes the connection if this future is dropped while it waits.
             let guard = AbortOnDrop(task.abort_handle());
-            if timeout(END_PATIENCE, &mut task).await.is_err() {
+            if timeout(patience, &mut task).await.is_err() {
                 task.abort();
                 // An aborted task has dropped its socket when it is joined.
                 let _ = task.await;

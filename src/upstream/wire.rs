@@ -45,7 +45,7 @@ pub(super) struct Wire {
     ended: AtomicBool,
     /// Nothing of the current request waits to be written.
     flushed: AtomicBool,
-    /// A write failed.
+    /// A write failed: nothing more is written.
     broken: AtomicBool,
 }
 
@@ -125,19 +125,21 @@ impl Wire {
         }
     }
 
-    /// Counts what a write took. A failed write is told to the caller as a success that goes nowhere: the peer may have
-    /// answered before it hung up, and the answer is still to be read. If there is none, reading ends in an error soon.
-    fn count(&self, outcome: io::Result<usize>, offered: &[IoSlice<'_>]) -> usize {
+    /// Counts what a write took. When the peer has hung up within a request, its failure is told as a success that goes
+    /// nowhere: the peer may have answered before, and the answer is still to be read. If there is none, reading ends soon.
+    /// A request of which nothing was taken has no answer: its failure stands.
+    fn count(&self, outcome: io::Result<usize>, offered: &[IoSlice<'_>]) -> io::Result<usize> {
         match outcome {
             Ok(taken) => {
                 self.flushed.store(false, Ordering::Release);
                 self.scan(offered, taken);
                 self.written.fetch_add(taken as u64, Ordering::AcqRel);
-                taken
+                Ok(taken)
             }
-            Err(_) => {
+            Err(error) => {
                 self.broken.store(true, Ordering::Release);
-                offered.iter().map(|slice| slice.len()).sum()
+                let hung_up = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+                if hung_up && self.written.load(Ordering::Acquire) > 0 { Ok(length(offered)) } else { Err(error) }
             }
         }
     }
@@ -162,6 +164,10 @@ impl Wire {
     }
 }
 
+fn length(slices: &[IoSlice<'_>]) -> usize {
+    slices.iter().map(|slice| slice.len()).sum()
+}
+
 /// What a socket can do, whatever its kind.
 trait Stream: AsyncRead + AsyncWrite + Unpin {}
 impl Stream for TcpStream {}
@@ -179,7 +185,7 @@ impl AsyncWrite for Counted {
         if self.0.broken.load(Ordering::Acquire) {
             return Poll::Ready(Ok(buf.len()));
         }
-        self.0.with(|stream| stream.poll_write(cx, buf)).map(|outcome| Ok(self.0.count(outcome, &offered)))
+        self.0.with(|stream| stream.poll_write(cx, buf)).map(|outcome| self.0.count(outcome, &offered))
     }
 
     fn poll_write_vectored(
@@ -188,9 +194,9 @@ impl AsyncWrite for Counted {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if self.0.broken.load(Ordering::Acquire) {
-            return Poll::Ready(Ok(bufs.iter().map(|slice| slice.len()).sum()));
+            return Poll::Ready(Ok(length(bufs)));
         }
-        self.0.with(|stream| stream.poll_write_vectored(cx, bufs)).map(|outcome| Ok(self.0.count(outcome, bufs)))
+        self.0.with(|stream| stream.poll_write_vectored(cx, bufs)).map(|outcome| self.0.count(outcome, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -169,6 +169,41 @@ async fn the_length_of_an_answer_to_head_is_kept() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_body_is_not_given_a_length() {
+    let head = "HTTP/1.1 200 OK\r\nDate: now\r\n";
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
+    assert_eq!(given("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", &chunked, "\r\n\r\n").await, format!("{head}\r\n"));
+    for status in ["204 No Content", "304 Not Modified"] {
+        let answer = format!("HTTP/1.1 {status}\r\nDate: now\r\n\r\n");
+        assert_eq!(given("GET / HTTP/1.1\r\nHost: a\r\n\r\n", &answer, "\r\n\r\n").await, answer);
+    }
+}
+
+#[tokio::test]
+async fn both_directions_flow_at_the_same_time() {
+    let stage = Stage::new().await;
+    let (connection, mut peer) = stage.connect().await;
+    let (sender, body) = streamed();
+    let request = Request::post("/chat").body(body).unwrap();
+    let (answer, ()) = tokio::join!(connection.send(request), async {
+        peer.head().await;
+        peer.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    });
+    let mut answer = answer.unwrap().into_body();
+    for word in ["one", "two"] {
+        sender.send(http_body::Frame::data(Bytes::from_static(word.as_bytes()))).await.unwrap();
+        assert_eq!(peer.until(&format!("{word}\r\n")).await, format!("3\r\n{word}\r\n"));
+        peer.say(&format!("3\r\n{word}\r\n")).await;
+        assert_eq!(answer.frame().await.unwrap().unwrap().into_data().unwrap(), word);
+    }
+    drop(sender);
+    assert_eq!(peer.until("0\r\n\r\n").await, "0\r\n\r\n");
+    peer.say("0\r\n\r\n").await;
+    assert!(answer.frame().await.is_none());
+    peer.closed().await;
+}
+
+#[tokio::test]
 async fn four_hundred_answer_fields_cross() {
     let mut answer = "HTTP/1.1 200 OK\r\nDate: now\r\n".to_owned();
     for number in 0..400 {

@@ -176,20 +176,31 @@ async fn a_request_body_that_fails_never_ends_properly_upstream() {
     assert!(!seen.ends_with("0\r\n\r\n"), "{seen:?}");
 }
 
-#[tokio::test]
-async fn an_answer_before_the_end_of_the_request_is_an_answer() {
-    // The peer refuses the upload and hangs up: writing fails, but the answer is there to be read.
-    let stage = UnixStage::new();
-    let (connection, peer) = stage.connect().await;
-    let refuse = async |mut peer: Peer<UnixStream>| {
-        peer.head().await;
-        peer.say("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig").await;
-    };
-    let request = post("/upload", vec![b'a'; 4 << 20]);
+const TOO_LARGE: &str = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig";
+
+/// Refuses an upload and hangs up with most of it unread.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(mut peer: Peer<S>) {
+    peer.head().await;
+    peer.say(TOO_LARGE).await;
+}
+
+async fn is_refused<S: AsyncRead + AsyncWrite + Unpin>(connection: Connection, peer: Peer<S>) {
+    let request = post("/upload", vec![b'a'; 16 << 20]);
     let (answer, ()) = soon(async { tokio::join!(connection.send(request), refuse(peer)) }).await;
     let answer = answer.unwrap();
     assert_eq!(answer.status(), 413);
     assert_eq!(text(answer).await, "big");
+}
+
+#[tokio::test]
+async fn an_answer_before_the_end_of_the_request_is_an_answer_although_writing_fails() {
+    let stage = UnixStage::new();
+    let (connection, peer) = stage.connect().await;
+    is_refused(connection, peer).await;
+    assert_eq!(stage.upstream.pool.len(), 0);
+    let stage = Stage::new().await;
+    let (connection, peer) = stage.connect().await;
+    is_refused(connection, peer).await;
     assert_eq!(stage.upstream.pool.len(), 0);
 }
 
@@ -215,4 +226,69 @@ async fn a_dropped_exchange_closes_the_connection() {
         }
     }
     peer.closed().await;
+}
+
+/// Answers every request with its own path, and closes after a few without a word; notes every request it has seen.
+async fn moody(stream: TcpStream, answers: usize, seen: Arc<std::sync::Mutex<Vec<String>>>) {
+    let mut peer = Peer::new(stream);
+    for _ in 0..answers {
+        while !peer.seen.ends_with(b"\r\n\r\n") {
+            if !matches!(peer.stream.read_buf(&mut peer.seen).await, Ok(1..)) {
+                return;
+            }
+        }
+        let head = peer.head().await;
+        let path = head.split(' ').nth(1).unwrap().to_owned();
+        seen.lock().unwrap().push(path.clone());
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{path}", path.len());
+        if peer.stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn never_written_is_never_seen_whenever_the_peer_closes() {
+    let Stage { listener, upstream } = Stage::new().await;
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let server = tokio::spawn(async move {
+        for answers in (1..=4).cycle() {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(moody(stream, answers, Arc::clone(&noted)));
+        }
+    });
+    let upstream = Arc::new(upstream);
+    let clients: Vec<_> = (0..8)
+        .map(|client| {
+            let upstream = Arc::clone(&upstream);
+            tokio::spawn(async move {
+                let mut outcomes = Vec::new();
+                for round in 0..150 {
+                    let path = format!("/{client}/{round}");
+                    let connection = upstream.checkout(Freshness::Any).await.unwrap();
+                    let outcome = match connection.send(get(&path)).await {
+                        Ok(answer) => {
+                            assert_eq!(text(answer).await, path, "somebody else's answer");
+                            None
+                        }
+                        Err(error) => Some(error.evidence),
+                    };
+                    outcomes.push((path, outcome));
+                }
+                outcomes
+            })
+        })
+        .collect();
+    for client in clients {
+        for (path, outcome) in soon(client).await.unwrap() {
+            let times = seen.lock().unwrap().iter().filter(|seen| **seen == path).count();
+            match outcome {
+                None => assert_eq!(times, 1, "{path}"),
+                Some(Evidence::NeverWritten | Evidence::HeadIncomplete) => assert_eq!(times, 0, "{path}"),
+                Some(Evidence::Lost) => assert!(times <= 1, "{path}"),
+            }
+        }
+    }
+    server.abort();
 }

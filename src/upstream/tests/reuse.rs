@@ -83,6 +83,51 @@ async fn a_connection_that_may_not_persist_is_closed() {
 }
 
 #[tokio::test]
+async fn a_connection_that_authenticates_is_never_shared() {
+    for scheme in ["NTLM TlRMTVNTUAAB", "negotiate YII="] {
+        let mut request = get("/");
+        request.headers_mut().insert("authorization", scheme.parse().unwrap());
+        assert!(!is_kept_after(request, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await, "{scheme}");
+    }
+    let challenge = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic, NTLM\r\nContent-Length: 2\r\n\r\nno";
+    assert!(!is_kept_after(get("/"), challenge).await);
+    let mut request = get("/");
+    request.headers_mut().insert("authorization", "Basic eA==".parse().unwrap());
+    assert!(is_kept_after(request, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await);
+}
+
+#[tokio::test]
+async fn a_request_body_that_is_not_asked_for_its_end_leaves_the_connection_usable() {
+    // The channel does not know that it has ended; hyper stops at the announced length.
+    struct Sized(RequestBody);
+    impl http_body::Body for Sized {
+        type Data = Bytes;
+        type Error = BoxError;
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BoxError>>> {
+            std::pin::Pin::new(&mut self.0).poll_frame(cx)
+        }
+        fn size_hint(&self) -> http_body::SizeHint {
+            http_body::SizeHint::with_exact(4)
+        }
+    }
+    let (sender, body) = streamed();
+    sender.send(http_body::Frame::data(Bytes::from_static(b"body"))).await.unwrap();
+    let request = Request::post("/").body(Sized(body).boxed_unsync()).unwrap();
+    let stage = Stage::new().await;
+    let (connection, mut peer) = stage.connect().await;
+    let (answer, ()) = tokio::join!(connection.send(request), async {
+        peer.until("body").await;
+        peer.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    });
+    assert_eq!(text(answer.unwrap()).await, "ok");
+    idle(&stage.upstream, 1).await;
+    drop(sender);
+}
+
+#[tokio::test]
 async fn a_close_delimited_body_ends_with_its_connection() {
     let stage = Stage::new().await;
     let (connection, mut peer) = stage.connect().await;
