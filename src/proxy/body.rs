@@ -327,3 +327,6 @@ pub(super) fn trailer_names(trailers: &HeaderList) -> Option<HeaderValue> {
     }
     (!names.is_empty()).then(|| HeaderValue::from_str(&names.join(", ")).ok()).flatten()
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,7 +78,13 @@ impl Journey<'_> {
     /// `response_timeout`.
     pub(super) async fn run(&mut self, late: impl FnOnce()) -> Landing {
         let upstream = &self.live.upstream;
-        let Some(_slot) = upstream.slot().await else { return Landing::NotSent(NotSent::Overloaded) };
+        let _slot = tokio::select! {
+            slot = upstream.slot() => match slot {
+                Some(slot) => slot,
+                None => return Landing::NotSent(NotSent::Overloaded),
+            },
+            () = self.proxy.shutdown.reached(Phase::Over) => return Landing::NotSent(NotSent::Unreachable),
+        };
         let mut late = Some(late);
         match self.send(Freshness::Young, &mut late).await {
             Sent::Answered(answer) => self.receive(*answer).await,
@@ -96,7 +102,12 @@ impl Journey<'_> {
     }
 
     async fn send(&mut self, freshness: Freshness, late: &mut Option<impl FnOnce()>) -> Sent {
-        let connection = match self.live.upstream.checkout(freshness).await {
+        let checkout = tokio::select! {
+            checkout = self.live.upstream.checkout(freshness) => checkout,
+            // Nothing is sent yet: better a key that is free than a doubt.
+            () = self.proxy.shutdown.reached(Phase::Over) => return Sent::Never { again: false },
+        };
+        let connection = match checkout {
             Ok(connection) => connection,
             Err(error) => {
                 tracing::warn!(%error, "the upstream cannot be reached");

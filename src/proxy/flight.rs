@@ -109,6 +109,9 @@ impl Flight {
         let straggler = lease.may_have_straggler();
         let mark = self.put_down(settlement, straggler).await;
         drop(airborne);
+        if client.0.is_none() && mark == Mark::Executed {
+            tracing::info!(cell = ?self.claim.key, route = %self.claim.route, "a late answer came, and is on record");
+        }
         self.deliver(landing, mark, give_up, &mut client).await;
     }
 
