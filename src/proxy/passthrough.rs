@@ -3,8 +3,12 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -13,6 +17,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
 
 use super::{
     access::Access,
@@ -38,14 +43,15 @@ impl Upgrade {
     pub(super) fn asked_for(request: &mut Request<Incoming>) -> Option<Self> {
         let asked = request.version() == Version::HTTP_11
             && connection_names(request.headers(), |name| name == "upgrade")
-            && request.headers().contains_key(header::UPGRADE)
-            && !request.headers().get_all(header::UPGRADE).iter().any(names_h2c);
+            && request.headers().get_all(header::UPGRADE).iter().any(names_more_than_h2c);
         asked.then(|| Self { client: hyper::upgrade::on(request) })
     }
 }
 
-fn names_h2c(protocols: &http::HeaderValue) -> bool {
-    protocols.as_bytes().split(|&byte| byte == b',').any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"h2c"))
+/// `h2c` never passes (the upstream room takes it out of a list): it would smuggle requests past the gate.
+fn names_more_than_h2c(protocols: &http::HeaderValue) -> bool {
+    let mut protocols = protocols.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    protocols.any(|protocol| !protocol.is_empty() && !protocol.eq_ignore_ascii_case(b"h2c"))
 }
 
 /// Forwards an unprotected request.
@@ -75,20 +81,22 @@ pub(super) async fn forward(
 /// route bypasses its store: such a request counts as one, and outlives its client.
 pub(super) async fn exchange(received: &Received, head: Parts, body: RequestBody, keyed: bool) -> Response<Body> {
     let problem = |problem: Problem| problem.into_response(&received.live.settings.problem_base);
-    let timeout = received.live.upstream.settings().response_timeout;
-    let sending = tokio::time::timeout(timeout, send(received, Request::from_parts(head, body)));
+    let moved = Arc::new(Moved::now());
+    let body = Moving { body, moved: Arc::clone(&moved) }.boxed_unsync();
+    let sending = send(received, Request::from_parts(head, body));
+    let silence = moved.silent_for(received.live.upstream.settings().response_timeout);
     let sent = tokio::select! {
         // An answer that is there goes out, even to a client that has closed its side.
         biased;
         sent = sending => sent,
+        () = silence => return problem(Problem::upstream_timeout()),
         () = received.client.left(), if !keyed && received.parts.version != Version::HTTP_2 => {
             return problem(Problem::upstream_unreachable(false));
         }
     };
     match sent {
-        Err(_) => problem(Problem::upstream_timeout()),
-        Ok(Err(Unanswered)) => problem(Problem::upstream_unreachable(false)),
-        Ok(Ok(answer)) => {
+        Err(Unanswered) => problem(Problem::upstream_unreachable(false)),
+        Ok(answer) => {
             let (head, body) = answer.into_parts();
             let watch = (received.parts.version != Version::HTTP_2).then(|| received.client.clone());
             Response::from_parts(headers::inbound(head), Streamed { body, client: watch, leaving: None }.boxed_unsync())
@@ -153,6 +161,61 @@ fn tunnel(received: &Received, upgrade: Upgrade, upstream: OnUpgrade) {
             () = proxy.shutdown.reached(Phase::Over) => {}
         }
     }));
+}
+
+/// When an upload last moved: `response_timeout` is for an upstream that says nothing, not for a long upload.
+struct Moved {
+    began: Instant,
+    /// Milliseconds since then.
+    last: AtomicU64,
+}
+
+impl Moved {
+    fn now() -> Self {
+        Self { began: Instant::now(), last: AtomicU64::new(0) }
+    }
+
+    fn again(&self) {
+        self.last.store(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// Waits until nothing has moved for `long`.
+    async fn silent_for(&self, long: Duration) {
+        loop {
+            let due = self.began + Duration::from_millis(self.last.load(Relaxed)) + long;
+            if due <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(due).await;
+        }
+    }
+}
+
+/// An upload that tells when it moves.
+struct Moving {
+    body: RequestBody,
+    moved: Arc<Moved>,
+}
+
+impl http_body::Body for Moving {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if polled.is_ready() {
+            self.moved.again();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// A streamed answer. Ends with an error, which closes both sides, when its client has left while there was nothing
