@@ -109,11 +109,14 @@ impl RouteTable {
     #[must_use]
     pub fn unreachable(&self) -> Vec<Unreachable> {
         let dead = |(index, route): (usize, &Arc<Route>)| {
+            let methods = &route.policy.methods;
+            let takes = |other: &Route| {
+                other.matcher.covers(&route.matcher) && other.policy.methods.iter().any(|one| methods.contains(one))
+            };
             let earlier = self.routes.iter().take(index).enumerate();
-            let taken_by: Vec<_> = earlier.filter(|(_, other)| other.matcher.covers(&route.matcher)).collect();
-            let taken = |method| taken_by.iter().any(|(_, other)| other.policy.methods.contains(method));
-            let dead = route.policy.methods.iter().all(taken);
-            dead.then(|| Unreachable { route: index, taken_by: taken_by.iter().map(|&(index, _)| index).collect() })
+            let taken_by: Vec<usize> = earlier.filter(|(_, other)| takes(other)).map(|(index, _)| index).collect();
+            let taken = |method| taken_by.iter().any(|&other| self.routes[other].policy.methods.contains(method));
+            methods.iter().all(taken).then_some(Unreachable { route: index, taken_by })
         };
         self.routes.iter().enumerate().filter_map(dead).collect()
     }

@@ -6,7 +6,7 @@ use super::{
     Env, Settings,
     problem::Severity,
     raw::{File, Rules},
-    read::{At, Reader, Span, Table},
+    read::{Reader, Span, Table},
     units::{show_duration, show_size},
 };
 use crate::{
@@ -31,25 +31,22 @@ fn advise_rules(rules: &Rules, base: &Rules, settings: &Settings, reader: &mut R
     let mut warn = |place: Option<Span>, message: String, hint: &str| {
         reader.report(Severity::Warning, place, message, Some(hint.to_owned()));
     };
-    if let Some(place) = own(&[(&rules.lease, &base.lease), (&rules.retention, &base.retention)])
-        && rules.lease.value.0 > rules.retention.value.0
-    {
+    let place = rules.lease.own_place(&base.lease).or_else(|| rules.retention.own_place(&base.retention));
+    if place.is_some() && rules.lease.value.0 > rules.retention.value.0 {
         let (lease, retention) = (show_duration(rules.lease.value.0), show_duration(rules.retention.value.0));
         let message = format!("`lease` ({lease}) is longer than `retention` ({retention})");
-        warn(Some(place), message, "a claim is forgotten before it can lapse");
+        warn(place, message, "a claim is forgotten before it can lapse");
     }
-    if rules.scope.value.is_empty() && rules.anonymous.is_own(&base.anonymous) {
+    let place = rules.anonymous.own_place(&base.anonymous);
+    if rules.scope.value.is_empty() && place.is_some() {
         let message = "`anonymous` means nothing here: with `scope = []` all callers are one".to_owned();
-        warn(rules.anonymous.span.clone(), message, "leave one of the two out");
+        warn(place, message, "leave one of the two out");
     }
     let posts = rules.methods.value.iter().find(|method| method.value == Method::POST);
-    let place = if rules.unknown.is_own(&base.unknown) {
-        rules.unknown.span.clone()
-    } else if rules.methods.is_own(&base.methods) {
+    let place = rules.unknown.own_place(&base.unknown).or_else(|| {
+        rules.methods.own_place(&base.methods)?;
         posts.and_then(|post| post.span.clone())
-    } else {
-        None
-    };
+    });
     if rules.unknown.value == OnUnknown::Retry && posts.is_some() && place.is_some() {
         let message = "`unknown = \"retry\"` executes a POST again whose outcome nobody knows".to_owned();
         warn(place, message, "right only where the upstream tolerates a repetition; `hold` never repeats");
@@ -68,18 +65,6 @@ fn advise_rules(rules: &Rules, base: &Rules, settings: &Settings, reader: &mut R
         );
         warn(own_size, message, "such a request always gets 503");
     }
-}
-
-/// The place of the first value that `rules` gives itself.
-fn own<T, U>(values: &[(&At<T>, &At<U>)]) -> Option<Span>
-where
-    T: Clone,
-    U: Clone,
-{
-    values
-        .iter()
-        .find(|(value, base)| value.span.is_some() && value.span != base.span)
-        .and_then(|(value, _)| value.span.clone())
 }
 
 fn advise_store(file: &File, settings: &Settings, env: Env<'_>, reader: &mut Reader<'_>) {

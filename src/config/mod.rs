@@ -118,7 +118,8 @@ pub fn parse(text: &str, name: &str, base_dir: &Path, env: Env<'_>) -> Result<Lo
     let broken: Vec<_> =
         errors.iter().map(|error| error.span().map_or(0, |span| source.place(span.start).line)).collect();
     for error in &errors {
-        reader.error(error.span(), syntax_message(error.message()), None);
+        let (message, hint) = syntax_problem(error.message());
+        reader.error(error.span(), message, hint.map(str::to_owned));
     }
     interpolate::fill(tree.get_mut(), &Values { env, base_dir }, &mut reader);
     let file = File::read(tree.get_ref(), &mut reader);
@@ -143,16 +144,33 @@ pub fn parse(text: &str, name: &str, base_dir: &Path, env: Env<'_>) -> Result<Lo
 /// Sorts what was found: usable settings with their warnings, or all problems.
 fn finish(settings: Option<Settings>, reader: Reader<'_>) -> Result<Loaded, Problems> {
     let mut problems = reader.problems;
-    problems.sort_by_key(|problem| (problem.span.as_ref().map(|span| span.start), problem.severity));
+    problems.sort_by(|one, other| {
+        let key = |problem: &Problem| (problem.span.as_ref().map(|span| span.start), problem.severity);
+        key(one).cmp(&key(other)).then_with(|| one.message.cmp(&other.message))
+    });
     problems.dedup_by(|one, other| one.span == other.span && one.message == other.message);
     let usable = problems.iter().all(|problem| problem.severity != Severity::Error);
+    // Beside an error a note is only in the way.
+    problems.retain(|problem| usable || problem.severity != Severity::Note);
     match settings.filter(|_| usable) {
         Some(settings) => Ok(Loaded { settings, warnings: problems }),
         None => Err(Problems(problems)),
     }
 }
 
-/// The parser's message as a sentence of ours: it comes without the text it is about.
-fn syntax_message(message: &str) -> String {
-    format!("this is not TOML: {message}")
+/// The parser's message as one of ours, and what may help. It comes without the text it is about.
+fn syntax_problem(message: &str) -> (String, Option<&'static str>) {
+    // "Expected nothing" is true of everything that is too much.
+    let message = message.strip_suffix(", expected nothing").unwrap_or(message);
+    let hint = if message.starts_with("string values must be quoted") || message.starts_with("invalid float") {
+        Some("text, durations, sizes and addresses stand in quotes: \"60s\"")
+    } else if message == "duplicate key" {
+        Some("a key, and a table, is there once")
+    } else {
+        None
+    };
+    (format!("this is not TOML: {message}"), hint)
 }
+
+#[cfg(test)]
+mod tests;

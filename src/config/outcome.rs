@@ -105,7 +105,11 @@ impl Lists {
             let (_, class, span) = given.remove(last);
             let other = if class == conflict.first { conflict.second } else { conflict.first };
             let message = format!("{} is in `{}` and in `{}`", conflict.status, name(other), name(class));
-            reader.error(span, message, Some("a status is in one list; lists of `[defaults]` count too".to_owned()));
+            // A list of `[defaults]` is looked at again with every route that takes it over.
+            if !reader.has_error_at(&span) {
+                let hint = "a status is in one list; lists of `[defaults]` count too";
+                reader.error(span, message, Some(hint.to_owned()));
+            }
         }
     }
 }

@@ -159,6 +159,7 @@ impl Text for Target {
 /// Messages do not show the URL: there may be a password in it.
 impl Text for Location {
     const EXPECTED: &'static str = "a URL like \"file:oncegate.redb\", \"memory:\" or \"redis://127.0.0.1:6379/0\"";
+    const DISCREET: bool = true;
 
     fn parse(text: &str) -> Result<Self, Complaint> {
         const KNOWN: [&str; 4] = ["file", "memory", "redis", "redis+unix"];
@@ -392,12 +393,12 @@ pub(super) struct Token(pub(super) Option<String>);
 
 impl Text for Token {
     const EXPECTED: &'static str = "a token";
+    const DISCREET: bool = true;
 
     fn parse(text: &str) -> Result<Self, Complaint> {
-        // RFC 6750 §2.1: what else is in it could not come in an `Authorization` field as it is.
-        let proper = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
-        if !text.bytes().all(proper) {
-            let hint = "letters, digits and `-._~+/=`: such as `openssl rand -hex 32` gives";
+        // RFC 6750 allows fewer characters; these are what a field value can carry without doubt.
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let hint = "printable ASCII without spaces: such as `openssl rand -hex 32` gives";
             return Err(Complaint::new("the token has characters that a Bearer token cannot have").hint(hint));
         }
         Ok(Self((!text.is_empty()).then(|| text.to_owned())))
@@ -410,6 +411,7 @@ pub(super) struct Named(pub(super) String);
 
 impl Text for Named {
     const EXPECTED: &'static str = "a name like \"create-payment\"";
+    const DISCREET: bool = true;
 
     fn parse(text: &str) -> Result<Self, Complaint> {
         const LONGEST: usize = 100;
@@ -431,6 +433,7 @@ pub(super) struct Namespace(pub(super) String);
 
 impl Text for Namespace {
     const EXPECTED: &'static str = "a name like \"oncegate\"";
+    const DISCREET: bool = true;
     const PATTERN: &'static str = "^[A-Za-z0-9._-]{1,64}$";
 
     fn parse(text: &str) -> Result<Self, Complaint> {
@@ -449,6 +452,7 @@ pub(super) struct ProblemBase(pub(super) String);
 
 impl Text for ProblemBase {
     const EXPECTED: &'static str = "a URI prefix like \"urn:oncegate:problem:\"";
+    const DISCREET: bool = true;
 
     fn parse(text: &str) -> Result<Self, Complaint> {
         let proper = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'<' | b'>');

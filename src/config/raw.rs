@@ -137,7 +137,7 @@ table! {
         /// At least 1s and four times `store.timeout`.
         lease: At<Span<1000>> = "\"30s\"";
         /// How long a key is remembered.
-        retention: At<Span<1000>> = "\"24h\"";
+        retention: At<Span<1>> = "\"24h\"";
         /// What a retry meets when nobody knows the outcome: `hold` (409), or `retry` (executed again).
         unknown: At<OnUnknown> = "\"hold\"";
         /// What the status of an answer proves. A table of lists, or a preset: `stripe`, `success-only`.

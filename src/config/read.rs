@@ -56,9 +56,9 @@ impl<T> At<T> {
         Self { value, span: Some(span) }
     }
 
-    /// Whether it was given in the text, and not already by `base`.
-    pub(super) fn is_own(&self, base: &Self) -> bool {
-        self.span.is_some() && self.span != base.span
+    /// Where it was given, unless `base` has it from there.
+    pub(super) fn own_place(&self, base: &Self) -> Option<Span> {
+        self.span.clone().filter(|_| self.span != base.span)
     }
 }
 
@@ -78,7 +78,9 @@ pub(super) trait Text: Clone + PartialEq {
     const CHOICES: &'static [&'static str] = &[];
     /// A regular expression for editors, empty for none.
     const PATTERN: &'static str = "";
-    /// Parses it. The complaint may show the text: the reader withholds it where the text is not the file's own.
+    /// Whether complaints never show the text.
+    const DISCREET: bool = false;
+    /// Parses it. Complaints that may show the text are withheld where it is not the file's own.
     fn parse(text: &str) -> Result<Self, Complaint>;
 }
 
@@ -114,7 +116,7 @@ impl<T: Value> Node for At<T> {
 
     fn builtin(default: Option<&str>) -> Self {
         let source = Arc::new(Source::new("defaults", ""));
-        let mut reader = Reader::new(&source);
+        let mut reader = Reader { placeless: true, ..Reader::new(&source) };
         let value = default
             .and_then(|default| DeValue::parse(default).ok())
             .and_then(|found| T::read(&found, &mut reader))
@@ -123,7 +125,7 @@ impl<T: Value> Node for At<T> {
     }
 
     fn read(found: &Found<'_>, base: &Self, reader: &mut Reader<'_>) -> Self {
-        T::read(found, reader).map_or_else(|| base.clone(), |value| Self::given(value, found.span()))
+        T::read(found, reader).map_or_else(|| base.clone(), |value| reader.at(value, found.span()))
     }
 }
 
@@ -176,7 +178,7 @@ impl<T: Value> Value for Vec<At<T>> {
         let DeValue::Array(elements) = found.get_ref() else {
             return reader.wrong_type("a list in brackets", found.get_ref(), found.span());
         };
-        let read = |element: &Found<'_>| Some(At::given(T::read(element, reader)?, element.span()));
+        let read = |element: &Found<'_>| T::read(element, reader).map(|value| reader.at(value, element.span()));
         let read: Vec<_> = elements.iter().map(read).collect();
         // A list without its wrong elements would be another list: the one below stays.
         read.into_iter().collect()
@@ -267,16 +269,27 @@ pub(super) struct Reader<'a> {
     filled: HashMap<usize, Filled>,
     /// The keys on the way to what is being read.
     path: Vec<&'static str>,
+    /// Whether what is read has no place: the built-in defaults.
+    placeless: bool,
     pub(super) problems: Vec<Problem>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a Arc<Source>) -> Self {
-        Self { source, filled: HashMap::new(), path: Vec::new(), problems: Vec::new() }
+        Self { source, filled: HashMap::new(), path: Vec::new(), placeless: false, problems: Vec::new() }
     }
 
     pub(super) fn source(&self) -> &Source {
         self.source
+    }
+
+    fn at<T>(&self, value: T, span: Span) -> At<T> {
+        At { value, span: (!self.placeless).then_some(span) }
+    }
+
+    /// Whether something wrong at this very place was reported already.
+    pub(super) fn has_error_at(&self, span: &Option<Span>) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error && problem.span == *span)
     }
 
     pub(super) fn mark(&mut self, start: usize, filled: Filled) {
@@ -309,6 +322,9 @@ impl<'a> Reader<'a> {
             (Some(Filled::Failed), _) => return None,
             (_, Ok(value)) => return Some(value),
             (None, Err(complaint)) => complaint,
+            (Some(Filled::From(expression)), Err(complaint)) if T::DISCREET => {
+                Complaint { message: format!("what `{expression}` gives here: {}", complaint.message), ..complaint }
+            }
             (Some(Filled::From(expression)), Err(_)) => {
                 Complaint::new(format!("what `{expression}` gives here is not {}", T::EXPECTED))
             }

@@ -64,46 +64,55 @@ pub(super) fn hint_for(path: &str, name: &str, fields: &[Field]) -> Option<Strin
     if let Some(meant) = closest(name, fields.iter().map(|field| field.name)) {
         return Some(format!("did you mean `{meant}`?"));
     }
-    let tables = owners(name);
-    if !tables.is_empty() {
-        return Some(format!("`{name}` belongs in {}", tables.join(" or ")));
+    let everywhere = all_keys();
+    let owners = |name: &str| {
+        let owners = everywhere.iter().filter(|(_, key)| *key == name).map(|(table, _)| format!("`{table}`"));
+        owners.collect::<Vec<_>>().join(" or ")
+    };
+    if everywhere.iter().any(|(_, key)| *key == name) {
+        return Some(format!("`{name}` belongs in {}", owners(name)));
+    }
+    if let Some(meant) = closest(name, everywhere.iter().map(|(_, key)| *key)) {
+        return Some(format!("did you mean `{meant}`? It belongs in {}", owners(meant)));
     }
     let known: Vec<_> = fields.iter().map(|field| format!("`{}`", field.name)).collect();
     // More than that is a manual, not a hint.
     (known.len() <= 8).then(|| format!("the keys here are {}", known.join(", ")))
 }
 
-/// The known name that `name` is most likely a slip of.
+/// The known name that `name` is most likely a slip of: a few letters apart, or one the beginning of the other.
 pub(super) fn closest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let folded = name.to_ascii_lowercase().replace('-', "_");
     // Names are compared whole: quadratic work is not spent on a text that is no name.
     if name.len() > 64 {
         return None;
     }
-    let distance = |known: &&str| strsim::damerau_levenshtein(&folded, &known.to_ascii_lowercase().replace('-', "_"));
-    let (best, distance) = known.into_iter().map(|known| (known, distance(&known))).min_by_key(|(_, far)| *far)?;
-    (distance <= best.chars().count().div_ceil(3).min(3) && distance < folded.chars().count()).then_some(best)
+    let distance = |known: &str| strsim::damerau_levenshtein(&folded, &known.to_ascii_lowercase().replace('-', "_"));
+    let near = |known: &str| {
+        let far = distance(known);
+        let begins = known.len() >= 4 && folded.starts_with(known);
+        begins || (far <= known.chars().count().div_ceil(3).min(3) && far < folded.chars().count())
+    };
+    known.into_iter().filter(|known| near(known)).min_by_key(|known| distance(known))
 }
 
-/// The tables that have a key of this name, as their headers are written.
-fn owners(name: &str) -> Vec<String> {
-    fn search(name: &str, fields: &[Field], path: &str, found: &mut Vec<String>) {
+/// Every key and the table that has it, as its header is written. Keys of rules are named by `[defaults]` alone.
+fn all_keys() -> Vec<(String, &'static str)> {
+    fn collect(fields: &[Field], path: &str, keys: &mut Vec<(String, &'static str)>) {
         for field in fields {
+            if !path.is_empty() {
+                keys.push((format!("[{path}]"), field.name));
+            }
             if let Shape::Table(inner) = &field.shape {
-                let path = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
-                if inner.iter().any(|field| field.name == name) {
-                    found.push(format!("`[{path}]`"));
-                }
-                search(name, inner, &path, found);
+                let dot = if path.is_empty() { "" } else { "." };
+                collect(inner, &format!("{path}{dot}{}", field.name), keys);
             }
         }
     }
-    let mut found = Vec::new();
-    search(name, &raw::Document::fields(), "", &mut found);
-    if raw::Head::fields().iter().any(|field| field.name == name) {
-        found.push("`[[route]]`".to_owned());
-    }
-    found
+    let mut keys = Vec::new();
+    collect(&raw::Document::fields(), "", &mut keys);
+    keys.extend(raw::Head::fields().iter().map(|field| ("[[route]]".to_owned(), field.name)));
+    keys
 }
 
 /// The JSON Schema (draft-07) of a configuration file: for editors (`#:schema` of Taplo and others).

@@ -22,12 +22,15 @@ impl Source {
         Self { name: name.into(), shown: mask(text) }
     }
 
-    /// Where the byte `offset` is. An offset within a character counts as its beginning.
+    /// Where the byte `offset` is. An offset within a character counts as its beginning, one within the end of a
+    /// line as that.
     pub(super) fn place(&self, offset: usize) -> Place {
         let before = &self.shown[..floor(&self.shown, offset)];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-        Place { line, column: before[line_start..].chars().count() + 1 }
+        let (line, within) = self.line(&(offset..offset));
+        Place {
+            line: before.bytes().filter(|&byte| byte == b'\n').count() + 1,
+            column: line[..within.start].chars().count() + 1,
+        }
     }
 
     /// The line in which `span` begins, without its end, and what of the span is in it.

@@ -165,7 +165,7 @@ pub(super) fn not_among(text: &str, choices: &[&str]) -> Complaint {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("one of {listed}"),
     };
-    Complaint::new(format!("`{text}` is not known here")).hint(hint)
+    Complaint::new(format!("unknown value `{text}`")).hint(hint)
 }
 
 choice!(Mode { "enforce" => Self::Enforce, "off" => Self::Off, later { "shadow" => "counting without protecting", } });
@@ -335,6 +335,7 @@ impl Text for StatusText {
         }
         match text.as_bytes() {
             [digit @ b'2'..=b'9', b'x' | b'X', b'x' | b'X'] => Ok(Self(StatusPattern::Class(digit - b'0'))),
+            [b'1', b'x' | b'X', b'x' | b'X'] => Err(wrong().hint("a final status is 200 to 999")),
             _ => status(text).map(|status| Self(StatusPattern::Exact(status))),
         }
     }
