@@ -15,6 +15,7 @@ mod read;
 mod resolve;
 mod schema;
 mod source;
+mod store_url;
 mod units;
 mod values;
 

@@ -90,9 +90,9 @@ impl<T: Text> Value for T {
     }
 
     fn read(found: &Found<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        match found.get_ref() {
-            DeValue::String(text) => reader.parse(text, found.span()),
-            other => reader.wrong_type(T::EXPECTED, other, found.span()),
+        match found.get_ref().as_str() {
+            Some(text) => reader.parse(text, found.span()),
+            None => reader.wrong_type(T::EXPECTED, found.get_ref(), found.span()),
         }
     }
 }

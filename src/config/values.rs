@@ -295,14 +295,11 @@ impl Value for StatusPattern {
     }
 
     fn read(found: &Found<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        match found.get_ref() {
-            DeValue::String(text) => reader.parse::<StatusText>(text, found.span()).map(|text| text.0),
-            value => {
-                let status = scalar(found, reader, EXPECTED_STATUS, |value| number(value, 200..=999));
-                let _ = value;
-                status.and_then(|status| u16::try_from(status).ok()).map(Self::Exact)
-            }
+        if let Some(text) = found.get_ref().as_str() {
+            return reader.parse::<StatusText>(text, found.span()).map(|text| text.0);
         }
+        let status = scalar(found, reader, EXPECTED_STATUS, |value| number(value, 200..=999))?;
+        u16::try_from(status).ok().map(Self::Exact)
     }
 }
 

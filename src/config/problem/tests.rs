@@ -38,10 +38,15 @@ fn colour_is_there_only_where_it_was_asked_for() {
 #[test]
 fn programs_get_an_array_of_objects() {
     let mut problem = problem("\nab", Some(2..3));
-    assert_eq!(
-        to_json(std::slice::from_ref(&problem)).to_string(),
-        r#"[{"column":2,"file":"a.toml","hint":"do so","line":2,"message":"it is so","severity":"warning"}]"#
-    );
+    let expected = serde_json::json!([{
+        "file": "a.toml",
+        "line": 2,
+        "column": 2,
+        "severity": "warning",
+        "message": "it is so",
+        "hint": "do so",
+    }]);
+    assert_eq!(to_json(std::slice::from_ref(&problem)), expected);
     problem.hint = None;
     assert_eq!(problem.to_json()["hint"], serde_json::Value::Null);
     assert_eq!(problem.to_string(), "a.toml:2:2: it is so");
