@@ -11,6 +11,7 @@ mod healthcheck;
 mod lookup;
 mod man;
 mod output;
+mod run;
 mod schema;
 
 use clap::{Parser, Subcommand};
@@ -43,11 +44,11 @@ Signals (run):
   SIGHUP           reload the configuration file
 
 Start here:
-  oncegate demo
   oncegate run --upstream http://127.0.0.1:9000";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Args),
     Check(check::Args),
     Explain(explain::Args),
     Healthcheck(healthcheck::Args),
@@ -61,6 +62,7 @@ impl Cli {
     #[must_use]
     pub fn execute(self) -> Exit {
         match self.command {
+            Command::Run(args) => run::execute(&args),
             Command::Check(args) => check::execute(&args),
             Command::Explain(args) => explain::execute(&args),
             Command::Healthcheck(args) => healthcheck::execute(&args),

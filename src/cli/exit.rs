@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::app::Failure;
+
 /// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -25,5 +27,16 @@ pub enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+impl From<&Failure> for Exit {
+    fn from(failure: &Failure) -> Self {
+        match failure {
+            Failure::StoreUnfit(_) => Self::Unavailable,
+            Failure::StoreFile(_) => Self::StoreFile,
+            Failure::Bind { .. } => Self::CannotBind,
+            Failure::Internal(_) => Self::Failed,
+        }
     }
 }
