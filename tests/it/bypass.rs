@@ -73,32 +73,3 @@ fn grpc_is_never_protected_and_refused_where_a_key_is_required() {
     }
     assert_eq!(upstream.executions("k1"), 8);
 }
-
-#[test]
-fn the_routes_of_a_file_decide_by_method_host_and_path() {
-    let upstream = Upstream::paying();
-    let gate = Gate::before(&upstream)
-        .defaults("mode = \"off\"")
-        .route("name = \"files\"\npath = \"/files/{*rest}\"\nmethods = [\"POST\"]\nmode = \"enforce\"")
-        .route("name = \"public\"\npath = \"/files/public/{name}\"\nmethods = [\"POST\"]")
-        .route("name = \"transfers\"\npath = \"/accounts/{id}/transfers\"\nmode = \"enforce\"")
-        .route("name = \"tenant\"\npath = \"/t\"\nhost = \"*.example.com\"\nmode = \"enforce\"")
-        .route("name = \"exact\"\npath = \"/t\"\nhost = \"api.example.org\"\nmode = \"enforce\"")
-        .start();
-    let status = |request: &Req| {
-        gate.send(request);
-        gate.send(request).idempotency().to_owned()
-    };
-    let post = |path: &str, key: &str| Req::post(path).auth("a").key(key);
-    assert_eq!(status(&post("/files/a/b", "1")), "replayed");
-    assert_eq!(status(&post("/files/public/b", "2")), "", "the most specific route wins");
-    assert_eq!(status(&post("/accounts/7/transfers", "3")), "replayed");
-    assert_eq!(status(&post("/accounts/7/8/transfers", "4")), "");
-    assert_eq!(status(&post("/accounts//transfers", "5")), "");
-    assert_eq!(status(&post("/t", "6")), "");
-    assert_eq!(status(&post("/t", "7").host("a.example.com")), "replayed");
-    assert_eq!(status(&post("/t", "8").host("A.EXAMPLE.COM:8080")), "replayed");
-    assert_eq!(status(&post("/t", "9").host("example.com")), "");
-    assert_eq!(status(&post("/t", "10").host("api.example.org")), "replayed");
-    assert_eq!(status(&post("/t", "11").host("x.api.example.org")), "");
-}

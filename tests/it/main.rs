@@ -25,6 +25,7 @@ mod problems;
 mod reload;
 mod replay;
 mod required_key;
+mod routes;
 mod scope;
 mod shutdown;
 mod store_outage;
