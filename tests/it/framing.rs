@@ -10,6 +10,9 @@ use crate::harness::{
     wire::find,
 };
 
+/// Not a key: a byte beyond ASCII.
+const BAD_KEY: &str = "\u{e9}";
+
 /// A gate before an upstream that answers 200 to everything.
 fn start() -> (Upstream, Gate) {
     let upstream = Upstream::start(Script::on_request(|exchange| exchange.answer(200, &[], b"ok")));
@@ -328,7 +331,7 @@ fn expect_100_continue_is_answered_once_the_body_will_be_read() {
 
     // Never before a refusal.
     let refused = [
-        Req::pay("bad key").header("Expect", "100-continue"),
+        Req::pay(BAD_KEY).header("Expect", "100-continue"),
         Req::pay("k2").header("Expect", "100-continue").header("Content-Length", "10737418240"),
         Req::post("/pay").key("k1").header("Expect", "100-continue"),
     ];
@@ -390,7 +393,7 @@ fn chunks_that_are_none_never_claim_and_never_end_properly_upstream() {
         let answer = client.response();
         assert_eq!(answer.status, 400, "{name}");
         client.expect_closed();
-        assert_eq!(upstream.requests().len(), 0, "{name}");
+        assert!(upstream.requests().iter().all(|request| request.method != "POST"), "{name}");
         // Unprotected: streamed, so the upstream may have seen its beginning, but never an end.
         let head = Req::new("PUT", "/up").header("Transfer-Encoding", "chunked").head_bytes();
         let mut client = gate.raw([head.as_slice(), body].concat());
@@ -457,7 +460,7 @@ fn refusals_and_replays_consume_the_body_or_close() {
     let requests = [
         Req::pay("k1").body(vec![b'x'; 200_000]),
         Req::pay("k1").body(body.clone()),
-        Req::pay("bad key").body(body.clone()),
+        Req::pay(BAD_KEY).body(body.clone()),
         Req::post("/pay").key("k1").body(body.clone()),
         Req::pay("k2").header("Connection", "Idempotency-Key").body(body),
     ];
@@ -541,7 +544,7 @@ fn a_thousand_rapid_resets_do_not_stop_the_gate() {
 fn an_error_answer_does_not_spoil_a_kept_connection() {
     let (_upstream, gate) = start();
     let mut client: Client = gate.connect();
-    for request in [Req::new("TRACE", "/"), Req::pay("bad key"), Req::get("/"), Req::post("/").key("anonymous")] {
+    for request in [Req::new("TRACE", "/"), Req::pay(BAD_KEY), Req::get("/"), Req::post("/").key("anonymous")] {
         client.expect_usable(&request);
     }
     assert_eq!(client.expect_usable(&Req::get("/last")).status, 200);

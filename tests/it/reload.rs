@@ -55,7 +55,8 @@ fn a_broken_file_changes_nothing_and_is_reported() {
         String::new(),
     ];
     for (index, config) in broken.iter().enumerate() {
-        let errors = || gate.log_lines().iter().filter(|line| line.contains("\"ERROR\"")).count();
+        let errors =
+            || gate.log_lines().iter().filter(|line| line.to_lowercase().contains("\"level\":\"error\"")).count();
         let before = errors();
         reload(&gate, config);
         gate.wait_until("the error is reported", || errors() > before);
@@ -95,6 +96,9 @@ fn what_runs_keeps_its_upstream_and_its_policy() {
     let latch = Latch::new();
     let held = latch.clone();
     let old = Upstream::start(Script::on_request(move |exchange| {
+        if exchange.request.method == "GET" {
+            return exchange.answer(404, &[], b"the old one");
+        }
         exchange.execute();
         held.wait();
         exchange.answer(201, &[], b"from the old one");

@@ -203,7 +203,7 @@ impl Gate {
 
     fn find_listeners(&mut self) {
         self.address = address_of(&self.wait_event("listening"));
-        if self.config.toml().contains("[admin]\nlisten = \"off\"") {
+        if self.config.toml().contains("listen = \"off\"") {
             return;
         }
         self.admin = address_of(&self.wait_event("admin listening"));

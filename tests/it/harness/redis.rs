@@ -106,7 +106,10 @@ impl RedisServer {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() && self.command(&["PING"]).contains("PONG")
+            let ping = |server: &Self| server.command(&["PING"]);
+            // One that wants a password is up as well.
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok()
+                && ["PONG", "NOAUTH"].iter().any(|word| ping(self).contains(word))
             {
                 return true;
             }
