@@ -194,3 +194,6 @@ fn log_problems(problems: &[Problem]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

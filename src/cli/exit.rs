@@ -40,3 +40,6 @@ impl From<&Failure> for Exit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

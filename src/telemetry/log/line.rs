@@ -17,7 +17,7 @@ pub(super) enum Style {
         /// Whether level and field names are coloured.
         colour: bool,
     },
-    /// `{"timestamp":"…","level":"info","target":"oncegate::app","message":"listening","address":"127.0.0.1:8080"}`
+    /// `{"timestamp":"…","level":"INFO","target":"oncegate::app","message":"listening","address":"127.0.0.1:8080"}`
     Json,
 }
 
@@ -102,7 +102,7 @@ impl Visit for Fields {
 
 fn json(fields: &Fields, level: Level, at: WallMillis) -> String {
     let mut line = String::with_capacity(256);
-    let _ = write!(line, "{{\"timestamp\":\"{}\",\"level\":\"{}\"", rfc3339(at), name(level).to_ascii_lowercase());
+    let _ = write!(line, "{{\"timestamp\":\"{}\",\"level\":\"{}\"", rfc3339(at), level.as_str());
     for (field, value) in [("target", &fields.target), ("message", &fields.message)] {
         let _ = write!(line, ",\"{field}\":");
         quote(&mut line, value);
@@ -134,7 +134,7 @@ fn text(fields: &Fields, level: Level, at: WallMillis, colour: bool) -> String {
         _ => "\x1b[34m",
     });
     let mut line = String::with_capacity(160);
-    let _ = write!(line, "{dim}{}{reset} {hue}{:<5}{reset} ", rfc3339(at), name(level));
+    let _ = write!(line, "{dim}{}{reset} {hue}{:<5}{reset} ", rfc3339(at), level.as_str());
     escape(&mut line, &fields.message);
     for (field, value) in &fields.rest {
         let _ = write!(line, " {dim}{field}={reset}");
@@ -146,10 +146,6 @@ fn text(fields: &Fields, level: Level, at: WallMillis, colour: bool) -> String {
     }
     line.push('\n');
     line
-}
-
-fn name(level: Level) -> &'static str {
-    level.as_str()
 }
 
 /// Whether a value can stand without quotes: it reads as one word.

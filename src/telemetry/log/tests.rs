@@ -31,7 +31,7 @@ fn a_json_line_has_flat_fields_with_their_types() {
     assert_eq!(
         lines,
         [concat!(
-            r#"{"timestamp":"2026-12-01T04:18:48.123Z","level":"info","target":"oncegate::telemetry::log::tests","#,
+            r#"{"timestamp":"2026-12-01T04:18:48.123Z","level":"INFO","target":"oncegate::telemetry::log::tests","#,
             r#""message":"listening","address":"127.0.0.1:8080","count":3,"negative":-3,"ok":true}"#,
             "\n"
         )]
@@ -74,7 +74,7 @@ fn an_error_is_written_with_its_sources() {
 fn a_field_named_like_a_member_of_the_line_does_not_repeat_it() {
     let lines = logged(Style::Json, || tracing::info!(level = "x", timestamp = 1, "m"));
     let value: serde_json::Value = serde_json::from_str(&lines[0]).expect("valid JSON");
-    assert_eq!(value["level"], "info");
+    assert_eq!(value["level"], "INFO");
     assert_eq!(value["level_"], "x");
     assert_eq!(value["timestamp_"], 1);
 }
