@@ -550,3 +550,102 @@ fn an_error_answer_does_not_spoil_a_kept_connection() {
     assert_eq!(client.expect_usable(&Req::get("/last")).status, 200);
     assert!(client.is_silent_for(Duration::from_millis(10)));
 }
+
+#[test]
+fn over_h2_connect_is_refused_and_two_keys_are_none() {
+    let upstream = Upstream::paying();
+    let gate = Gate::before(&upstream).start();
+    let mut h2 = H2::connect(gate.address());
+    let twice = h2.send(H2::pay("k1").header("idempotency-key", "\"k2\""), b"{}");
+    assert_eq!((twice.status.as_u16(), twice.slug().as_str()), (400, "key-invalid"));
+    assert_eq!(twice.header("idempotency-status"), Some("not-executed"));
+    let mut other = H2::connect(gate.address());
+    let connect = http::Request::builder().method("CONNECT").uri("internal:22");
+    assert!(other.try_send(connect, b"").is_ok_and(|answer| answer.status == 405));
+    assert_eq!(upstream.requests().len(), 0);
+    h2.send(H2::pay("k3"), b"{}");
+    assert_eq!(upstream.executions("k3"), 1);
+}
+
+#[test]
+fn http_1_0_clients_are_protected_and_their_connection_closes() {
+    let upstream = Upstream::start(Script::on_request(|exchange| {
+        exchange.execute();
+        exchange.chunked(201, &[]);
+        exchange.chunk(b"paid");
+        exchange.last_chunk(&[]);
+    }));
+    let gate = Gate::before(&upstream).start();
+    let request = "POST /pay HTTP/1.0\r\nHost: api.test\r\nAuthorization: Bearer a\r\nIdempotency-Key: k1\r\nTE: trailers\r\n\
+         Content-Length: 2\r\n\r\n{}";
+    for status in ["executed", "replayed"] {
+        let mut client = gate.raw(request);
+        let answer = client.response();
+        answer.expect(201, "", status);
+        assert_eq!(answer.text(), "paid");
+        assert!(!answer.has("transfer-encoding"), "no chunks to HTTP/1.0");
+        client.expect_closed();
+    }
+    // The same over 1.1, and unprotected without a length to 1.0.
+    gate.send(&Req::new("POST", "/pay").auth("a").key("k1").body("{}")).expect(201, "", "replayed");
+    let mut client = gate.raw("GET / HTTP/1.0\r\n\r\n");
+    let answer = client.response();
+    assert_eq!((answer.text().as_str(), answer.has("transfer-encoding")), ("paid", false));
+    assert_eq!(upstream.executions("k1"), 1);
+}
+
+/// Requests with a few bytes changed, cut or doubled at places that a fixed sequence draws: whatever they are, the
+/// gate answers or closes, and lives. What reaches the upstream is always valid.
+#[test]
+fn mutilated_requests_never_harm_the_gate() {
+    let upstream = Upstream::paying();
+    let gate = Gate::before(&upstream)
+        .set("server", "header_timeout = \"200ms\"")
+        .set("server", "body_timeout = \"200ms\"")
+        .set("server", "idle_timeout = \"200ms\"")
+        .start();
+    let seeds = [
+        Req::pay("k1").header("Connection", "keep-alive").bytes(),
+        Req::pay("k2").chunked().bytes(),
+        Req::get("/x?y").header("TE", "trailers").bytes(),
+        Req::post("http://api.test/pay").auth("a").key("k3").header("Expect", "100-continue").bytes(),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec(),
+    ];
+    let answers = crate::harness::client::parallel(8, |worker| {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ (worker as u64 + 1);
+        let mut draw = |below: usize| {
+            // xorshift64: the same sequence in every run.
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            usize::try_from(random % below as u64).unwrap()
+        };
+        let interesting = b"\0\r\n :;,\"\\\xff\x7f09az/?#%{";
+        let mut answered = 0;
+        for round in 0..60 {
+            let mut bytes = seeds[round % seeds.len()].clone();
+            for _ in 0..=draw(3) {
+                let at = draw(bytes.len());
+                match draw(4) {
+                    0 => bytes[at] = interesting[draw(interesting.len())],
+                    1 => bytes.truncate(at + 1),
+                    2 => bytes.insert(at, interesting[draw(interesting.len())]),
+                    _ => {
+                        let piece = bytes[at..].to_vec();
+                        bytes.extend(piece);
+                    }
+                }
+            }
+            let mut client = gate.raw(&bytes);
+            client.half_close();
+            answered += usize::from(!client.rest().0.is_empty());
+        }
+        answered
+    });
+    assert!(answers.iter().sum::<usize>() > 100, "{answers:?}");
+    gate.send(&Req::pay("after")).expect(201, "", "executed");
+    for request in upstream.requests() {
+        assert_eq!(request.values("host").len(), 1, "{request:?}");
+        assert!(request.values("content-length").len() + request.values("transfer-encoding").len() <= 1, "{request:?}");
+    }
+}

@@ -89,6 +89,8 @@ fn what_is_not_part_of_the_operation_may_differ() {
         Req::pay("k1").chunked(),
         Req::pay("k1").host("API.test"),
         Req::pay("k1").host("api.test:80"),
+        Req::post("http://api.test/pay").auth("a").key("k1"),
+        Req::post("http://API.test:80/pay").auth("a").key("k1").host("ignored.test"),
     ];
     for request in same {
         gate.send(&request).expect(201, "", "replayed");

@@ -306,3 +306,57 @@ fn neither_keys_nor_credentials_nor_bodies_are_in_the_store() {
     let record = redis.command(&["GET", &cell]);
     assert!(record.len() > 20 && !record.contains("canary"), "{record}");
 }
+
+#[test]
+fn a_redis_that_forgot_its_scripts_is_taught_again() {
+    let redis = RedisServer::start();
+    let latch = Latch::new();
+    let held = latch.clone();
+    let upstream = Upstream::start(Script::on_request(move |exchange| {
+        held.wait();
+        exchange.pay();
+    }));
+    let gate = Gate::before(&upstream).store(&redis.url()).start();
+    let mut client = Req::pay("k1").begin(gate.address());
+    upstream.wait_requests(1);
+    redis.command(&["SCRIPT", "FLUSH"]);
+    latch.open();
+    client.response().expect(201, "", "executed");
+    redis.command(&["SCRIPT", "FLUSH"]);
+    gate.send(&Req::pay("k1")).expect(201, "", "replayed");
+    gate.send(&Req::pay("k2")).expect(201, "", "executed");
+}
+
+#[test]
+fn a_redis_that_refuses_writes_is_503_or_bypassed() {
+    let redis = RedisServer::start();
+    let upstream = Upstream::paying();
+    let reject = Gate::before(&upstream).store(&redis.url()).start();
+    let bypass = Gate::before(&upstream).store(&redis.url()).defaults("store_down = \"bypass\"").start();
+    reject.send(&Req::pay("k0")).expect(201, "", "executed");
+    // Full.
+    redis.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    reject.send(&Req::pay("k1")).expect(503, "store-unavailable", "not-executed");
+    assert_eq!(upstream.executions("k1"), 0);
+    bypass.send(&Req::pay("k1")).expect(201, "", "unprotected");
+    redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    reject.send_until_settled(&Req::pay("k2")).expect(201, "", "executed");
+    // Demoted to a replica.
+    redis.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    reject.send(&Req::pay("k3")).expect(503, "store-unavailable", "not-executed");
+    assert_eq!(upstream.executions("k3"), 0);
+    redis.command(&["REPLICAOF", "NO", "ONE"]);
+    reject.send_until_settled(&Req::pay("k3")).expect(201, "", "executed");
+    assert_eq!(upstream.executions("k3"), 1);
+}
+
+#[test]
+fn a_redis_on_a_unix_socket_is_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("redis.sock");
+    let _redis = RedisServer::start_with(&["--unixsocket", socket.to_str().unwrap()]);
+    let upstream = Upstream::paying();
+    let gate = Gate::before(&upstream).store(&format!("redis+unix:{}", socket.display())).start();
+    gate.send(&Req::pay("k1")).expect(201, "", "executed");
+    gate.send(&Req::pay("k1")).expect(201, "", "replayed");
+}

@@ -253,3 +253,24 @@ fn unix_sockets_on_both_sides() {
     assert_eq!(code, 71, "{log}");
     gate.send(&Req::get("/")).expect(201, "", "");
 }
+
+#[test]
+fn a_stream_may_be_silent_for_longer_than_the_response_timeout() {
+    let latch = Latch::new();
+    let held = latch.clone();
+    let upstream = Upstream::start(Script::on_request(move |exchange| {
+        exchange.chunked(200, &[("Content-Type", "text/event-stream")]);
+        exchange.chunk(b"data: 1\n\n");
+        held.wait();
+        exchange.chunk(b"data: 2\n\n");
+        exchange.last_chunk(&[]);
+    }));
+    let gate = Gate::before(&upstream).set("upstream", "response_timeout = \"200ms\"").start();
+    for request in [Req::get("/events"), Req::pay("k1")] {
+        let mut client = request.begin(gate.address());
+        client.until(b"data: 1\n\n");
+        assert!(client.is_silent_for(Duration::from_millis(500)));
+        latch.pass_one();
+        client.until(b"data: 2\n\n");
+    }
+}

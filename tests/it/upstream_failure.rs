@@ -589,3 +589,104 @@ fn a_long_answer_outlives_max_execution_once_it_is_recorded() {
     latch.open();
     client.until(b"data: 2\n\n");
 }
+
+#[test]
+fn an_answer_that_trickles_is_broken_off_at_max_execution() {
+    let upstream = Upstream::start(Script::on_request(|exchange| {
+        exchange.execute();
+        exchange.chunked(201, &[]);
+        // Never silent for long, never done.
+        while exchange.chunk(b".") {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }));
+    let gate = Gate::before(&upstream)
+        .set("upstream", "response_timeout = \"300ms\"")
+        .set("upstream", "max_execution = \"600ms\"")
+        .start();
+    twice(&gate, &upstream, "trickle", (502, "answer-not-kept", "executed"), (409, "answer-not-kept", "executed"), 1);
+}
+
+#[test]
+fn an_upstream_that_does_not_read_is_a_504_like_one_that_does_not_answer() {
+    let latch = Latch::new();
+    let held = latch.clone();
+    let upstream = Upstream::start(Script::on_head(move |exchange| {
+        held.wait();
+        exchange.read_body();
+        exchange.pay();
+    }));
+    // Larger than what the kernels buffer in between.
+    let gate = Gate::before(&upstream)
+        .set("upstream", "response_timeout = \"300ms\"")
+        .defaults("max_request_body = \"32MiB\"")
+        .start();
+    let request = Req::pay("unread").body(vec![b'x'; 24 << 20]);
+    gate.send(&request).expect(504, "outcome-unknown", "in-progress");
+    gate.send(&request).expect(409, "in-progress", "in-progress");
+    latch.open();
+    gate.send_until_not(&request, "in-progress").expect(201, "", "replayed");
+    assert_eq!(upstream.executions("unread"), 1);
+}
+
+#[test]
+fn an_answer_that_comes_before_the_request_was_read_is_the_answer() {
+    let upstream = Upstream::start(Script::on_head(|exchange| {
+        exchange.execute();
+        exchange.answer(422, &[("Connection", "close")], b"early");
+        exchange.read_to_end();
+    }));
+    let gate = Gate::before(&upstream).defaults("max_request_body = \"32MiB\"").start();
+    let request = Req::pay("early").body(vec![b'x'; 8 << 20]);
+    for status in ["executed", "replayed"] {
+        let answer = gate.send(&request);
+        answer.expect(422, "", status);
+        assert_eq!(answer.text(), "early");
+    }
+    assert_eq!(upstream.executions("early"), 1);
+    // Its connection is not used again: the rest of the body would be read as a request.
+    upstream.set(Script::pay());
+    gate.send(&Req::pay("after")).expect(201, "", "executed");
+    assert_eq!(upstream.executions("after"), 1);
+}
+
+#[test]
+fn a_connection_idle_for_too_long_is_not_used_for_a_protected_request() {
+    let upstream = Upstream::paying();
+    let gate = Gate::before(&upstream).set("upstream", "idle_reuse = \"200ms\"").start();
+    gate.send(&Req::pay("k1")).expect(201, "", "executed");
+    let mut client = gate.connect();
+    assert!(client.is_silent_for(Duration::from_millis(400)));
+    client.expect_usable(&Req::pay("k2")).expect(201, "", "executed");
+    assert_eq!(upstream.requests()[1].connection, 1);
+}
+
+#[test]
+fn answers_beyond_the_memory_are_passed_on_and_not_kept() {
+    let latch = Latch::new();
+    let held = latch.clone();
+    let upstream = Upstream::start(Script::on_request(move |exchange| {
+        exchange.execute();
+        held.wait();
+        exchange.answer(201, &[], &vec![b'x'; 700_000]);
+    }));
+    let gate = Gate::before(&upstream).set("limits", "body_memory = \"1MiB\"").start();
+    let mut clients: Vec<_> = (0..6).map(|index| Req::pay(&format!("k{index}")).begin(gate.address())).collect();
+    upstream.wait_requests(6);
+    latch.open();
+    for client in &mut clients {
+        let answer = client.response();
+        answer.expect(201, "", "executed");
+        assert_eq!((answer.body.len(), answer.complete), (700_000, true));
+    }
+    drop(clients);
+    for index in 0..6 {
+        let key = format!("k{index}");
+        let retry = gate.send_until_not(&Req::pay(&key), "overloaded");
+        match retry.status {
+            201 => drop(retry.expect(201, "", "replayed")),
+            _ => drop(retry.expect(409, "answer-not-kept", "executed")),
+        }
+        assert_eq!(upstream.executions(&key), 1);
+    }
+}

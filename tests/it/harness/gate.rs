@@ -406,6 +406,11 @@ impl Drop for Gate {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // Whatever a test is about: no request, file or store may make the gate panic.
+        if !thread::panicking() {
+            self.log.wait_for(DEADLINE, |log| log.ended.then_some(()));
+            assert_eq!(self.log_count("a task panicked"), 0, "{}", self.log_text());
+        }
         if thread::panicking() {
             eprintln!("---- log of the gate ----\n{}\n---- end of the log ----", self.log_text());
         }
