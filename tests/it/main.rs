@@ -21,6 +21,7 @@ mod large_bodies;
 mod limits;
 mod mismatch;
 mod outcome_classes;
+mod packaging;
 mod problems;
 mod reload;
 mod replay;
