@@ -155,8 +155,10 @@ const DOUBT_LAPSED: u8 = 4;
 const DOUBT_SHUTDOWN: u8 = 5;
 const DOUBT_GATE_FAILED: u8 = 6;
 
-/// Roughly what the payload takes, so that a body is not copied again while the buffer grows.
-fn payload_size(state: &State) -> usize {
+/// Roughly the bytes that a state takes: enough that a body is not copied again while a buffer grows, and good
+/// enough to weigh a write by.
+#[must_use]
+pub fn payload_size(state: &State) -> usize {
     let response = match state {
         State::Claimed => None,
         State::Completed(response) => Some(response),

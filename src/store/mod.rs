@@ -7,7 +7,9 @@ use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use crate::idempotency::{Expect, Occupant, RecordKey, Swapped, Write, codec::DecodeError, decide::StoreFailure};
 
+pub mod embedded;
 pub mod memory;
+pub mod redis;
 
 /// What a store operation returns: a boxed future, so that `dyn Store` works.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -152,7 +154,17 @@ pub enum OpenError {
 pub async fn open(settings: &Settings) -> Result<Arc<dyn Store>, OpenError> {
     match &settings.location {
         Location::Memory => Ok(Arc::new(memory::MemoryStore::new())),
-        Location::File(path) => Err(OpenError::File { path: path.clone(), source: "not built yet".into() }),
-        Location::Redis(_) => Err(OpenError::Unfit("not built yet".to_owned())),
+        Location::File(path) => {
+            let (path, timeout) = (path.clone(), settings.timeout);
+            let opened = tokio::task::spawn_blocking({
+                let path = path.clone();
+                move || embedded::open(&path, timeout)
+            });
+            match opened.await {
+                Ok(opened) => opened.map(|store| Arc::new(store) as Arc<dyn Store>),
+                Err(error) => Err(OpenError::File { path, source: error.into() }),
+            }
+        }
+        Location::Redis(address) => Ok(Arc::new(redis::RedisStore::open(settings, address).await?)),
     }
 }

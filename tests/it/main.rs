@@ -29,6 +29,7 @@ mod required_key;
 mod routes;
 mod scope;
 mod shutdown;
+mod store;
 mod store_outage;
 mod streaming;
 mod upstream_failure;
