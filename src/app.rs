@@ -138,6 +138,12 @@ pub async fn run(source: Source, loaded: Loaded, log: Log) -> Result<(), Failure
     let mut signals = Signals::take().map_err(|error| Failure::Internal(format!("signals: {error}")))?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "oncegate starts");
     log_problems(&loaded.warnings);
+    if matches!(source, Source::Quick(_)) {
+        tracing::info!(
+            "without a configuration file anonymous = \"share\": all requests without a credential (and without a cookie) \
+             are one caller"
+        );
+    }
     let mut app = tokio::select! {
         started = App::start(loaded.settings) => started?,
         // Nothing is served yet: there is nothing to drain.

@@ -46,6 +46,10 @@ impl Write {
 }
 
 /// What became of a swap.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "returned once a round trip to a store; a box would cost more than the move"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swapped {
     /// The cell now holds what was written. Also when it already did (a repeated completion).

@@ -13,7 +13,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Version};
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use tokio::time::Instant;
 
 use crate::idempotency::{
@@ -33,14 +33,16 @@ pub(super) fn whole(bytes: Bytes) -> Body {
 }
 
 /// A body that is there as a whole, with trailers behind it.
+///
+/// It does not say how long it is: hyper would frame it by its length over HTTP/1.1, and leave the trailers out.
 pub(super) fn with_trailers(bytes: Bytes, trailers: &HeaderList) -> Body {
     let mut fields = HeaderMap::new();
     for (name, value) in trailers {
         // Beyond the map's limit (tens of thousands of fields) the rest is left out rather than the gate brought down.
         let _ = fields.try_append(name.clone(), value.clone());
     }
-    let trailers = async move { Some(Ok(fields)) };
-    Full::new(bytes).with_trailers(trailers).map_err(|never: std::convert::Infallible| match never {}).boxed_unsync()
+    let frames = [Ok(Frame::data(bytes)), Ok(Frame::trailers(fields))];
+    StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync()
 }
 
 /// The memory for all bodies that are held at one time (`limits.body_memory`).

@@ -30,6 +30,7 @@ use super::{
 use crate::{
     idempotency::{
         Admission, Caller, Claim, Fingerprint, IdempotencyKey, RecordKey, Refusal, RequestHead, decide,
+        fingerprint::METHOD_OVERRIDES,
         refusal::{InvalidRequest, Overload},
         scope::CallerError,
     },
@@ -109,7 +110,10 @@ async fn answer(proxy: Arc<Proxy>, client: Client, mut request: Request<Incoming
     let upload = Intact::new(incoming, parts.version);
     let intake = match intake::judge(&parts, &proxy.pseudonym) {
         Ok(intake) => intake,
-        Err(flaw) => return turn_away(&live, &access, &parts, upload, Problem::flaw(flaw), None).await,
+        Err(flaw) => {
+            let mark = is_keyed(&live, &parts).then_some(Mark::NotExecuted);
+            return turn_away(&live, &access, &parts, upload, Problem::flaw(flaw), mark).await;
+        }
     };
     if intake.is_final_recipient {
         return final_recipient();
@@ -140,6 +144,14 @@ async fn answer(proxy: Arc<Proxy>, client: Client, mut request: Request<Incoming
     }
 }
 
+/// Whether a route would protect a message that is refused for being invalid, as far as that can be told.
+fn is_keyed(live: &Live, parts: &Parts) -> bool {
+    let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let authority = parts.uri.authority().map(|authority| authority.as_str()).or(named).unwrap_or_default();
+    let route = live.routes.find(&parts.method, authority, parts.uri.path());
+    matches!(decide::admit(&route.policy, &parts.method, &parts.headers), Admission::Guard(_))
+}
+
 /// `OPTIONS` with `Max-Forwards: 0`: the answer of the final recipient (RFC 9110 §7.6.2).
 fn final_recipient() -> Response<Body> {
     let mut response = Response::new(body::whole(Bytes::new()));
@@ -150,8 +162,7 @@ fn final_recipient() -> Response<Body> {
 /// Whether a request that is not protected by its own method asks, by override, for a method that requires a key
 /// here (CONTRACT §8).
 fn overrides_into_required(received: &Received) -> bool {
-    const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-    OVERRIDES.iter().flat_map(|name| received.parts.headers.get_all(*name)).any(|value| {
+    METHOD_OVERRIDES.iter().flat_map(|name| received.parts.headers.get_all(*name)).any(|value| {
         let method = value.as_bytes().trim_ascii().to_ascii_uppercase();
         Method::from_bytes(&method).is_ok_and(|method| {
             method != received.parts.method
