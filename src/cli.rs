@@ -5,6 +5,7 @@
 
 mod check;
 mod completions;
+mod demo;
 mod exit;
 mod explain;
 mod healthcheck;
@@ -44,6 +45,7 @@ Signals (run):
   SIGHUP           reload the configuration file
 
 Start here:
+  oncegate demo
   oncegate run --upstream http://127.0.0.1:9000";
 
 #[derive(Debug, Subcommand)]
@@ -51,6 +53,7 @@ enum Command {
     Run(run::Args),
     Check(check::Args),
     Explain(explain::Args),
+    Demo(demo::Args),
     Healthcheck(healthcheck::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -65,6 +68,7 @@ impl Cli {
             Command::Run(args) => run::execute(&args),
             Command::Check(args) => check::execute(&args),
             Command::Explain(args) => explain::execute(&args),
+            Command::Demo(args) => demo::execute(&args),
             Command::Healthcheck(args) => healthcheck::execute(&args),
             Command::Schema(args) => schema::execute(&args),
             Command::Completions(args) => completions::execute(&args),

@@ -16,6 +16,11 @@ pub(super) fn complain(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
+/// Whether standard output may be coloured.
+pub(super) fn stdout_colour() -> bool {
+    io::stdout().is_terminal() && wants_colour()
+}
+
 /// Whether standard error may be coloured.
 pub(super) fn stderr_colour() -> bool {
     io::stderr().is_terminal() && wants_colour()
