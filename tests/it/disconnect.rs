@@ -68,12 +68,12 @@ fn leaves(backend: &Backend) {
     for key in ["reset", "h2"] {
         gate.send(&Req::pay(key)).expect(409, "in-progress", "in-progress");
     }
+    assert!((0..upstream.connections()).all(|index| !upstream.is_closed(index)), "no exchange was cut");
     latch.open();
     for key in ["reset", "h2"] {
         gate.send_until_not(&Req::pay(key), "in-progress").expect(201, "", "replayed");
         assert_eq!(upstream.executions(key), 1);
     }
-    assert!((0..upstream.connections()).all(|index| !upstream.is_closed(index)), "no exchange was cut");
 }
 
 #[test]
@@ -180,4 +180,39 @@ fn a_protected_stream_is_read_to_its_end_though_its_client_left() {
     replay.expect(200, "", "replayed");
     assert_eq!(replay.text(), "begin end");
     assert_eq!(upstream.executions("k1"), 1);
+}
+
+#[test]
+fn a_pipelined_follower_does_not_change_what_becomes_of_the_first() {
+    let latch = Latch::new();
+    let held = latch.clone();
+    let upstream = Upstream::start(Script::on_request(move |exchange| {
+        held.wait();
+        exchange.pay();
+    }));
+    let gate = Gate::before(&upstream).start();
+    let mut client = gate.raw([Req::pay("first").bytes(), Req::pay("second").bytes()].concat());
+    upstream.wait_requests(1);
+    client.half_close();
+    latch.open();
+    client.response().expect(201, "", "executed");
+    client.response().expect(201, "", "executed");
+    client.expect_closed();
+    // The same, but the client leaves: the first runs to its end, the second may never begin.
+    let latch = Latch::new();
+    let held = latch.clone();
+    upstream.set(Script::on_request(move |exchange| {
+        held.wait();
+        exchange.pay();
+    }));
+    let client = gate.raw([Req::pay("third").bytes(), Req::pay("fourth").bytes()].concat());
+    upstream.wait_requests(3);
+    client.reset();
+    latch.open();
+    gate.send_until_not(&Req::pay("third"), "in-progress").expect(201, "", "replayed");
+    let fourth = gate.send_until_not(&Req::pay("fourth"), "in-progress");
+    assert_eq!(fourth.status, 201);
+    for key in ["first", "second", "third", "fourth"] {
+        assert_eq!(upstream.executions(key), 1, "{key}");
+    }
 }

@@ -78,7 +78,6 @@ fn a_frozen_owner_that_wakes_up_without_an_answer_stays_unknown_until_there_is_o
 fn a_route_that_retries_takes_over_exactly_once() {
     let mut frozen = frozen("unknown = \"retry\"");
     let request = Req::pay("k1");
-    frozen.other.send(&request).expect(409, "in-progress", "in-progress");
     let held = Latch::new();
     let second = held.clone();
     frozen.upstream.set(Script::on_request(move |exchange| {

@@ -166,7 +166,7 @@ fn exchanges_beyond_the_upstreams_connections_queue_and_are_then_refused() {
     }));
     let gate = Gate::before(&upstream)
         .set("upstream", "max_connections = 2")
-        .set("upstream", "connect_timeout = \"300ms\"")
+        .set("upstream", "connect_timeout = \"1s\"")
         .start();
     let mut running: Vec<_> = (0..2).map(|index| Req::pay(&format!("r{index}")).begin(gate.address())).collect();
     upstream.wait_requests(2);
@@ -208,4 +208,27 @@ fn many_requests_at_once_over_few_upstream_connections_all_execute_once() {
     let verdicts = parallel(100, |index| gate.send(&Req::pay(&format!("k{index}"))).verdict());
     assert!(verdicts.iter().all(|verdict| verdict == &(201, String::new(), "executed".to_owned())), "{verdicts:?}");
     assert!(upstream.connections() <= 4, "{} connections", upstream.connections());
+}
+
+#[test]
+fn over_h2_the_limits_of_a_body_are_the_same() {
+    static LARGE: [u8; 2000] = [b'x'; 2000];
+    let upstream = Upstream::paying();
+    let gate = Gate::before(&upstream)
+        .defaults("max_request_body = \"1KiB\"")
+        .set("server", "body_timeout = \"300ms\"")
+        .start();
+    let mut h2 = H2::connect(gate.address());
+    let large = h2.send(H2::pay("k1"), &LARGE);
+    assert_eq!((large.status.as_u16(), large.slug().as_str()), (413, "request-too-large"));
+    assert_eq!(large.header("idempotency-status"), Some("not-executed"));
+    let mut slow = h2.start(H2::pay("k1"), false);
+    slow.body.send_data(bytes::Bytes::from_static(b"{"), false).unwrap();
+    let slow = h2.finish(slow).unwrap();
+    assert_eq!((slow.status.as_u16(), slow.slug().as_str()), (408, "request-timeout"));
+    // The connection serves its other streams on.
+    let whole = h2.send(H2::pay("k1"), b"{}");
+    assert_eq!(whole.header("idempotency-status"), Some("executed"));
+    assert_eq!(upstream.executions("k1"), 1);
+    assert_eq!(upstream.requests().len(), 1);
 }

@@ -256,7 +256,7 @@ fn no_head_in_time(backend: &Backend) {
     let gate = backend
         .gate(&upstream)
         .set("upstream", "response_timeout = \"200ms\"")
-        .set("upstream", "max_execution = \"600ms\"")
+        .set("upstream", "max_execution = \"2s\"")
         .start();
     let request = Req::pay("never");
     gate.send(&request).expect(504, "outcome-unknown", "in-progress");

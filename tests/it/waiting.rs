@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{
     backend::{Backend, each_store},
-    client::{Req, beside, parallel},
+    client::{Req, parallel},
     gate::{Gate, GateBuilder},
     redis::RedisServer,
     sync::Latch,
@@ -133,23 +133,21 @@ fn the_surplus_of_the_gate_is_refused_at_once() {
 fn surplus(gate: &Gate, upstream: &Upstream, latch: &Latch, places: usize) {
     let mut first = Req::pay("k1").begin(gate.address());
     upstream.wait_requests(1);
-    let address = gate.address().clone();
-    let refused = beside(move || {
-        // All but `places` of them are answered while the first still runs.
-        let mut clients: Vec<_> = (0..places + 5).map(|_| Req::pay("k1").begin(&address)).collect();
-        let mut waiting = Vec::new();
-        let mut refused = 0;
-        for mut client in clients.drain(..) {
-            if client.is_silent_for(Duration::from_millis(150)) {
-                waiting.push(client);
-            } else {
+    // All but `places` of them are answered while the first still runs.
+    let mut waiting: Vec<_> = (0..places + 5).map(|_| Req::pay("k1").begin(gate.address())).collect();
+    let mut refused = 0;
+    gate.wait_until("the surplus is refused", || {
+        waiting.retain_mut(|client| {
+            let silent = client.is_silent_for(Duration::from_millis(5));
+            if !silent {
                 client.response().expect(409, "in-progress", "in-progress");
                 refused += 1;
             }
-        }
-        (waiting, refused)
+            silent
+        });
+        refused >= 5
     });
-    let (mut waiting, refused) = refused.join().unwrap();
+    assert!(waiting[0].is_silent_for(Duration::from_millis(100)), "the others wait");
     assert_eq!((waiting.len(), refused), (places, 5));
     latch.open();
     first.response().expect(201, "", "executed");
