@@ -32,5 +32,6 @@ mod shutdown;
 mod store;
 mod store_outage;
 mod streaming;
+mod turmoil;
 mod upstream_failure;
 mod waiting;
