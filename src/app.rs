@@ -18,6 +18,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 
 use self::signals::{Ask, Signals};
 pub use self::{source::Source, start::Failure};
+pub use crate::telemetry::log;
 use crate::{
     admin::Admin,
     config::{Loaded, Problem, Settings, Severity},
@@ -28,8 +29,9 @@ use crate::{
     upstream::Upstream,
 };
 
-/// How long what is over may take to be written down, beyond `server.shutdown_grace`.
-const FAREWELL: Duration = Duration::from_millis(700);
+/// How long what is over may take to be written down, beyond `server.shutdown_grace`. The process is promised to end
+/// within a second of that; the admin, the store's file and the log take their share of it after this one.
+const FAREWELL: Duration = Duration::from_millis(450);
 
 /// A gate that runs. Dropping it does not stop it; [`App::stop`] does.
 pub struct App {

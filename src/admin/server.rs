@@ -21,7 +21,7 @@ const HEAD: Duration = Duration::from_secs(5);
 /// For a connection, from accept to close.
 const CONNECTION: Duration = Duration::from_secs(10);
 /// For the answers that are on their way when the listener stops.
-const FAREWELL: Duration = Duration::from_millis(500);
+const FAREWELL: Duration = Duration::from_millis(150);
 /// Request line and header fields; hyper's smallest.
 const HEAD_BYTES: usize = 16 * 1024;
 /// What a request may carry; nothing reads it yet.

@@ -1,6 +1,6 @@
 //! Reloading: everything is read and resolved first, then swapped at once. A broken file changes nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{App, Source};
 use crate::{
@@ -18,8 +18,15 @@ impl App {
             return;
         };
         let path = path.display().to_string();
-        match read(source.clone()).await {
-            Ok(Ok(loaded)) => {
+        let loaded = match read(source.clone()).await {
+            Ok(loaded) => loaded,
+            Err(why) => {
+                tracing::error!(file = path, "not reloaded: {why}, nothing has changed");
+                return;
+            }
+        };
+        match loaded {
+            Ok(loaded) => {
                 super::log_problems(&loaded.warnings);
                 let kept = self.take_over(loaded.settings);
                 log.reload(self.settings.log);
@@ -29,11 +36,10 @@ impl App {
                 }
                 tracing::info!(file = path, routes = self.settings.routes.routes.len(), "reloaded");
             }
-            Ok(Err(problems)) => {
+            Err(problems) => {
                 super::log_problems(&problems.0);
                 tracing::error!(file = path, "not reloaded: the file is not valid, nothing has changed");
             }
-            Err(error) => tracing::error!(file = path, %error, "not reloaded: reading failed, nothing has changed"),
         }
     }
 
@@ -63,7 +69,15 @@ impl App {
     }
 }
 
+/// How long the files may take: a share that hangs must not keep the signals from being heard.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Reads files, so off the runtime's threads.
-async fn read(source: Source) -> Result<Result<Loaded, Problems>, tokio::task::JoinError> {
-    tokio::task::spawn_blocking(move || source.load()).await
+async fn read(source: Source) -> Result<Result<Loaded, Problems>, &'static str> {
+    let reading = tokio::task::spawn_blocking(move || source.load());
+    match tokio::time::timeout(PATIENCE, reading).await {
+        Ok(Ok(loaded)) => Ok(loaded),
+        Ok(Err(_)) => Err("reading it failed"),
+        Err(_) => Err("reading it takes too long"),
+    }
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::config;
+use crate::{config, store::OpenError};
 
 fn settings(more: &str) -> Settings {
     let text = format!(
@@ -71,4 +71,14 @@ async fn a_reload_keeps_the_pool_of_an_unchanged_upstream() {
     assert!(!Arc::ptr_eq(&pool, &app.upstream));
     assert_eq!(app.upstream.settings().idle_reuse, Duration::from_secs(9));
     app.stop(Duration::ZERO).await.expect("it ends well");
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_says_whether_it_is_its_file() {
+    let file = std::path::PathBuf::from("oncegate.redb");
+    assert!(matches!(Failure::from(OpenError::Unfit("evicts".to_owned())), Failure::StoreUnfit(_)));
+    assert!(matches!(Failure::from(OpenError::InUse(file.clone())), Failure::StoreFile(_)));
+    let broken = OpenError::File { path: file, source: "broken".into() };
+    let Failure::StoreFile(text) = Failure::from(broken) else { panic!("a file that cannot be opened") };
+    assert_eq!(text, "the store oncegate.redb cannot be opened: broken");
 }

@@ -25,7 +25,8 @@ const ANSWER: usize = 64 * 1024;
 /// Ask a running gate whether it is healthy
 ///
 /// Ends with 0 if so, 1 if not, 69 if nobody is there. For the HEALTHCHECK of an image and for exec probes. Without
-/// a flag the configuration is looked for as `run` does it; where there is none, 127.0.0.1:9180 is asked.
+/// a flag the configuration is looked for as `run` does it; where there is none, or a broken one, 127.0.0.1:9180 is
+/// asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The gate's configuration file; its admin.listen is asked
@@ -91,7 +92,13 @@ fn address(args: &Args) -> Result<String, Exit> {
         },
         Err(problems) => {
             output::complain(&config::render(&problems.0, output::stderr_colour()));
-            Err(Exit::Config)
+            if args.config.is_some() {
+                return Err(Exit::Config);
+            }
+            // The gate runs on with what it read before: a file that was broken since must not make a supervisor
+            // restart it, which could only end it.
+            output::complain(&format!("the file is not valid: asking {DEFAULT}\n"));
+            Ok(DEFAULT.to_owned())
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `oncegate run`: the gate itself. Settings are complete before anything is opened.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use super::{
     Exit,
@@ -8,9 +8,8 @@ use super::{
     output,
 };
 use crate::{
-    app::{self, Source, source::Quick},
+    app::{self, Source, log, source::Quick},
     config,
-    telemetry::log,
 };
 
 /// Run the gate
@@ -48,6 +47,9 @@ pub(super) struct Args {
     require: Vec<String>,
 }
 
+/// How long tasks and the store's file may take to be closed.
+const CLOSING: Duration = Duration::from_millis(250);
+
 pub(super) fn execute(args: &Args) -> Exit {
     let Some(source) = source(args) else {
         output::complain(&format!(
@@ -75,8 +77,9 @@ pub(super) fn execute(args: &Args) -> Exit {
         Err(error) => return failed(&format!("the runtime cannot be started: {error}")),
     };
     let result = runtime.block_on(app::run(source, loaded, log.clone()));
-    // Whatever still hangs is not worth waiting for: what matters was settled, or has been written down.
-    runtime.shutdown_background();
+    // Drops what is left, and with it the last handle of the store: its file is closed then. Whatever hangs longer is
+    // not worth waiting for: what matters was settled, or has been written down.
+    runtime.shutdown_timeout(CLOSING);
     let exit = match &result {
         Ok(()) => Exit::Ok,
         Err(failure) => {

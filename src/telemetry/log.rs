@@ -86,7 +86,7 @@ impl Log {
         let _ = self.filter.reload(targets(settings.level));
     }
 
-    /// Waits until all lines are written, for at most a second. Blocks: for the end of the process.
+    /// Waits until all lines are written, for at most a quarter of a second. Blocks: for the end of the process.
     pub fn flush(&self) {
         self.queue.flush();
     }

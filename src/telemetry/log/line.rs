@@ -46,8 +46,16 @@ enum Value {
     Literal(String),
 }
 
+/// The longest text in a field, in bytes. A request line may have 64 KiB, and thousands of lines may wait.
+const LONGEST: usize = 2048;
+
 impl Fields {
-    fn text(&mut self, field: &Field, value: String) {
+    fn text(&mut self, field: &Field, mut value: String) {
+        // A backtrace is long, ours, and rare.
+        if value.len() > LONGEST && field.name() != "backtrace" {
+            value.truncate(value.floor_char_boundary(LONGEST));
+            value.push('…');
+        }
         match field.name() {
             "message" => self.message = value,
             // What the `log` crate's records look like when they come through tracing.

@@ -15,7 +15,7 @@ use std::{
 const LINES: usize = 8192;
 
 /// How long the end of the process waits for the writer.
-const FLUSH: Duration = Duration::from_secs(1);
+const FLUSH: Duration = Duration::from_millis(250);
 
 /// Sends lines to the writer. Clones share it.
 #[derive(Clone)]

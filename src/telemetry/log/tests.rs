@@ -80,6 +80,14 @@ fn a_field_named_like_a_member_of_the_line_does_not_repeat_it() {
 }
 
 #[test]
+fn a_long_text_is_cut_between_two_characters() {
+    let long = "é".repeat(5000);
+    let lines = logged(Style::Json, || tracing::info!(path = long, "m"));
+    let value: serde_json::Value = serde_json::from_str(&lines[0]).expect("valid JSON");
+    assert_eq!(value["path"], format!("{}…", "é".repeat(1024)));
+}
+
+#[test]
 fn libraries_are_not_heard_below_warn() {
     let lines = logged(TEXT, || {
         tracing::info!(target: "h2::hpack", "authorization: secret");
