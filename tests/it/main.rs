@@ -9,6 +9,7 @@ mod harness;
 mod admin;
 mod bypass;
 mod cli;
+mod commands;
 mod concurrent;
 mod cors;
 mod crash;
