@@ -39,6 +39,8 @@ pub mod status;
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod samples;
 
 pub use cell::{Cell, Expect, Swapped, Write};
 pub use decide::{Admission, BypassReason, Decision, Degraded, Outcome, Settlement, StoreFailure};
