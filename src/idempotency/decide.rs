@@ -95,8 +95,12 @@ pub fn connection_names(headers: &HeaderMap, which: impl Fn(&str) -> bool) -> bo
     })
 }
 
+/// Whether the gate depends on the field `name`: a client that has it removed as hop-by-hop hides the key, the
+/// caller, or where the request goes and ends.
 fn is_identifying(policy: &Policy, name: &str) -> bool {
+    const ALWAYS: [&str; 3] = ["host", "content-length", "transfer-encoding"];
     name == policy.key.header.as_str()
+        || ALWAYS.contains(&name)
         || policy.scope.sources.iter().any(|source| match source {
             ScopeSource::Header(header) => header.0.as_str() == name,
             ScopeSource::Cookie(_) => name == "cookie",
