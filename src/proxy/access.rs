@@ -27,7 +27,7 @@ impl Access {
         match &self.cell {
             Some(cell) => tracing::info!(
                 target: "oncegate::access", method = %self.method, route, status = status.as_u16(), outcome,
-                milliseconds, cell = ?cell, "request"
+                milliseconds, %cell, "request"
             ),
             // What is not protected is the backend's own business; its log has it.
             None => tracing::debug!(

@@ -13,16 +13,17 @@ use tokio::{sync::oneshot, time::Instant};
 use super::{
     Live, Proxy,
     answer::{self, Mark},
-    bid::{self, BootTime},
+    bid,
     body::{Body, BoxError, Guarded, Reservation},
     exchange::{Journey, Landing, NotSent, Outgoing},
+    gate::Won,
     lease::Lease,
-    ledger,
+    ledger::{self, Verdict},
     problem::Problem,
 };
 use crate::{
     idempotency::{
-        Claim, Doubt, Expect, NotKept, Outcome, Settlement, StoredBody, StoredResponse, Swapped, Write, decide,
+        Doubt, Expect, NotKept, Outcome, Settlement, StoredBody, StoredResponse, Swapped, Write, decide,
         refusal::retry_after, response::replayable,
     },
     routes::Route,
@@ -35,9 +36,7 @@ pub(super) struct Flight {
     pub(super) proxy: Arc<Proxy>,
     pub(super) live: Arc<Live>,
     pub(super) route: Arc<Route>,
-    pub(super) claim: Claim,
-    /// When the hold was asked for.
-    pub(super) confirmed: BootTime,
+    pub(super) won: Won,
     pub(super) outgoing: Arc<Outgoing>,
     /// Whether the client takes trailers.
     pub(super) wants_trailers: bool,
@@ -76,7 +75,7 @@ pub(super) fn launch(flight: Flight) -> oneshot::Receiver<Delivery> {
     let tracker = flight.proxy.running.clone();
     tokio::spawn(tracker.track_future(async move {
         let proxy = Arc::clone(&flight.proxy);
-        let claim = flight.claim.clone();
+        let claim = flight.won.claim.clone();
         // A bug in this flight must not leave its claim to lapse in silence, nor bring others down.
         if AssertUnwindSafe(flight.fly(Speaker(Some(client)))).catch_unwind().await.is_err() {
             let doubt = claim.settle(Settlement::Doubt { doubt: Doubt::GateFailed, kept: None });
@@ -89,8 +88,8 @@ pub(super) fn launch(flight: Flight) -> oneshot::Receiver<Delivery> {
 impl Flight {
     async fn fly(self, mut client: Speaker) {
         let proxy = Arc::clone(&self.proxy);
-        let airborne = proxy.waiters.take_off(self.claim.key);
-        let lease = Lease::new(&*proxy.store, &self.claim, self.confirmed);
+        let airborne = proxy.waiters.take_off(self.won.claim.key);
+        let lease = Lease::new(&*proxy.store, &self.won);
         let mut journey = Journey {
             proxy: &proxy,
             live: &self.live,
@@ -110,7 +109,7 @@ impl Flight {
         let mark = self.put_down(settlement, straggler).await;
         drop(airborne);
         if client.0.is_none() && mark == Mark::Executed {
-            tracing::info!(cell = ?self.claim.key, route = %self.claim.route, "a late answer came, and is on record");
+            tracing::info!(cell = ?self.won.claim.key, route = %self.won.claim.route, "a late answer came, and is on record");
         }
         self.deliver(landing, mark, give_up, &mut client).await;
     }
@@ -147,19 +146,19 @@ impl Flight {
             Settlement::Release => Mark::Released,
             Settlement::Doubt { .. } => Mark::Unknown,
         };
-        let write = self.claim.settle(settlement);
+        let write = self.won.claim.settle(settlement);
         let timeout = self.live.settings.store_timeout;
-        let holder = Expect::HeldBy(self.claim.token);
-        let written = ledger::insist(&*self.proxy.store, &self.claim.key, holder, &write, timeout).await;
+        let holder = Expect::HeldBy(self.won.claim.token);
+        let written = ledger::insist(&*self.proxy.store, &self.won.claim.key, holder, &write, timeout).await;
         if straggler && matches!(write, Write::Clear) {
-            // A renewal that lands behind the release would bring the claim back from the dead.
-            bid::withdraw(&self.proxy, self.claim.clone());
+            // A bid or a renewal that lands behind the release would bring the claim back from the dead.
+            bid::withdraw(&self.proxy, self.won.claim.clone());
         }
-        match written {
+        match written.map(|Verdict { swapped, .. }| swapped) {
             Ok(Swapped::Done) => meant,
             Ok(Swapped::Recreated) => {
                 tracing::error!(
-                    cell = ?self.claim.key, route = %self.claim.route,
+                    cell = ?self.won.claim.key, route = %self.won.claim.route,
                     "the store had forgotten a claim; its outcome is written anew. Other keys may be forgotten, too"
                 );
                 meant
@@ -168,7 +167,7 @@ impl Flight {
             Ok(Swapped::Refused { occupant: None }) if matches!(write, Write::Clear) => meant,
             Ok(Swapped::Refused { occupant }) => {
                 tracing::error!(
-                    cell = ?self.claim.key, route = %self.claim.route,
+                    cell = ?self.won.claim.key, route = %self.won.claim.route,
                     by = ?occupant.map(|occupant| occupant.record.token),
                     "the claim was taken over before its outcome could be written: the operation may have run twice"
                 );
@@ -176,13 +175,13 @@ impl Flight {
             }
             Err(error) => {
                 tracing::error!(
-                    cell = ?self.claim.key, route = %self.claim.route, %error,
+                    cell = ?self.won.claim.key, route = %self.won.claim.route, %error,
                     "an outcome cannot be written; it is tried again in the background"
                 );
                 match write {
-                    Write::Clear => bid::withdraw(&self.proxy, self.claim.clone()),
+                    Write::Clear => bid::withdraw(&self.proxy, self.won.claim.clone()),
                     Write::Hold(_) | Write::Renew(_) | Write::Complete(_) | Write::Doubt(_) => {
-                        ledger::keep_trying(&self.proxy, self.claim.clone(), write, Arc::clone(&self.held));
+                        ledger::keep_trying(&self.proxy, self.won.claim.clone(), write, Arc::clone(&self.held));
                     }
                 }
                 self.unwritten(meant)
@@ -214,7 +213,7 @@ impl Flight {
             }
             Landing::Broken { head } => {
                 tracing::warn!(
-                    cell = ?self.claim.key, route = %self.claim.route, status = head.status.as_u16(),
+                    cell = ?self.won.claim.key, route = %self.won.claim.route, status = head.status.as_u16(),
                     "the upstream's answer broke off"
                 );
                 client.say(Delivery::Problem(Box::new(Problem::broken_off(head.status, mark))));
@@ -262,7 +261,7 @@ impl Flight {
 
     fn log_doubt(&self, doubt: Doubt) {
         tracing::warn!(
-            cell = ?self.claim.key, route = %self.claim.route, doubt = doubt.label(),
+            cell = ?self.won.claim.key, route = %self.won.claim.route, doubt = doubt.label(),
             "the outcome of an execution is unknown"
         );
     }

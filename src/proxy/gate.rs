@@ -8,7 +8,7 @@ use super::{
     Live, Proxy,
     bid::{self, Bid, BootTime},
     client::Client,
-    ledger,
+    ledger::{self, Verdict},
 };
 use crate::{
     idempotency::{
@@ -19,8 +19,8 @@ use crate::{
 
 /// How a request leaves the gate.
 pub(super) enum Entry {
-    /// The cell is ours: execute. With the claim that holds it, and when the hold was asked for.
-    Won(Box<Claim>, BootTime),
+    /// The cell is ours: execute.
+    Won(Box<Won>),
     /// The answer is known.
     Replay(StoredResponse),
     /// No.
@@ -29,6 +29,15 @@ pub(super) enum Entry {
     Bypass,
     /// The client has left while it waited; nothing is claimed.
     Left,
+}
+
+/// A claim that holds its cell.
+pub(super) struct Won {
+    pub(super) claim: Claim,
+    /// When the hold was asked for: earlier than the store granted it.
+    pub(super) asked: BootTime,
+    /// Whether an attempt of this bid may still land after the claim was emptied.
+    pub(super) straggler: bool,
 }
 
 /// A bound against a store that answers nonsense: a bid that loses is decided by what won, and each further bid needs
@@ -46,9 +55,11 @@ pub(super) async fn enter(proxy: &Arc<Proxy>, live: &Live, route: &Route, client
     while losses < MAX_BIDS {
         claim.token = bid::draw_token();
         let asked = BootTime::now();
-        let occupant = match place_bid(proxy, live, &claim, expect).await {
-            Ok(Swapped::Done | Swapped::Recreated) => return Entry::Won(Box::new(claim), asked),
-            Ok(Swapped::Refused { occupant }) => occupant,
+        let (occupant, straggler) = match place_bid(proxy, live, &claim, expect).await {
+            Ok(Verdict { swapped: Swapped::Done | Swapped::Recreated, straggler }) => {
+                return Entry::Won(Box::new(Won { claim, asked, straggler }));
+            }
+            Ok(Verdict { swapped: Swapped::Refused { occupant }, straggler }) => (occupant, straggler),
             Err(failure) => {
                 return match decide::degrade(policy, failure) {
                     Degraded::Refuse(refusal) => Entry::Refuse(refusal),
@@ -57,7 +68,7 @@ pub(super) async fn enter(proxy: &Arc<Proxy>, live: &Live, route: &Route, client
             }
         };
         match decide::arbitrate(policy, &claim, occupant.as_ref()) {
-            Decision::Own => return Entry::Won(Box::new(claim), asked),
+            Decision::Own => return Entry::Won(Box::new(Won { claim, asked, straggler })),
             Decision::Replay(stored) => return Entry::Replay(stored),
             Decision::Refuse(refusal) => return Entry::Refuse(refusal),
             Decision::Bid(next) => {
@@ -102,12 +113,12 @@ pub(super) async fn enter(proxy: &Arc<Proxy>, live: &Live, route: &Route, client
 
 /// One bid, repeated with the same token until the store has a verdict. Withdrawn if there is none, or if the caller
 /// stops waiting for it.
-async fn place_bid(proxy: &Arc<Proxy>, live: &Live, claim: &Claim, expect: Expect) -> Result<Swapped, StoreFailure> {
+async fn place_bid(proxy: &Arc<Proxy>, live: &Live, claim: &Claim, expect: Expect) -> Result<Verdict, StoreFailure> {
     let bid = Bid::new(proxy, claim.clone());
     match ledger::insist(&*proxy.store, &claim.key, expect, &claim.hold(), live.settings.store_timeout).await {
-        Ok(swapped) => {
+        Ok(verdict) => {
             bid.decided();
-            Ok(swapped)
+            Ok(verdict)
         }
         Err(error) => {
             let failure = error.failure();
@@ -129,12 +140,12 @@ async fn declare(proxy: &Proxy, live: &Live, claim: &Claim, lapsed: &Occupant) -
     let expect = Expect::Doubtful(record.token);
     let unknown = Refusal::OutcomeUnknown { since: Some(record.began) };
     match ledger::insist(&*proxy.store, &claim.key, expect, &write, live.settings.store_timeout).await {
-        Ok(Swapped::Done | Swapped::Recreated) => {
+        Ok(Verdict { swapped: Swapped::Done | Swapped::Recreated, .. }) => {
             tracing::warn!(cell = ?claim.key, route = %record.route, "a claim has lapsed: its outcome is unknown");
             Some(unknown)
         }
         // Someone was faster: to the same conclusion, with a renewal, or with the late answer.
-        Ok(Swapped::Refused { .. }) => None,
+        Ok(Verdict { swapped: Swapped::Refused { .. }, .. }) => None,
         // It was seen lapsed: that nobody could write it down changes nothing.
         Err(_) => Some(unknown),
     }

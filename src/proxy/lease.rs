@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::bid::BootTime;
+use super::{bid::BootTime, gate::Won};
 use crate::{
     idempotency::{Claim, Expect, Swapped},
     store::{Store, StoreError},
@@ -18,13 +18,18 @@ pub(super) struct Lease<'a> {
     claim: &'a Claim,
     /// When the last confirmed hold was asked for, in boot milliseconds: earlier than the store granted it.
     confirmed: AtomicU64,
-    /// Whether a renewal is out, or one ended without a verdict, so that it may land later.
+    /// Whether a write of this claim is out, or one ended without a verdict, so that it may land later.
     straggler: AtomicBool,
 }
 
 impl<'a> Lease<'a> {
-    pub(super) fn new(store: &'a dyn Store, claim: &'a Claim, confirmed: BootTime) -> Self {
-        Self { store, claim, confirmed: AtomicU64::new(confirmed.as_millis()), straggler: AtomicBool::new(false) }
+    pub(super) fn new(store: &'a dyn Store, won: &'a Won) -> Self {
+        Self {
+            store,
+            claim: &won.claim,
+            confirmed: AtomicU64::new(won.asked.as_millis()),
+            straggler: AtomicBool::new(won.straggler),
+        }
     }
 
     /// Whether less than half the lease has gone since the last confirmed hold, so that what is sent now is sent
@@ -33,7 +38,7 @@ impl<'a> Lease<'a> {
         BootTime::from_millis(self.confirmed.load(Relaxed)).elapsed() < self.claim.lease / 2
     }
 
-    /// Whether a renewal may still land after the claim was emptied.
+    /// Whether a bid or a renewal may still land after the claim was emptied.
     pub(super) fn may_have_straggler(&self) -> bool {
         self.straggler.load(Relaxed)
     }

@@ -15,6 +15,14 @@ use crate::{
 /// How many store timeouts a write may take before it is given up (CONTRACT §6: "a claim gives up after four").
 const TIMEOUTS: u32 = 4;
 
+/// A verdict, and what is left of the way to it.
+pub(super) struct Verdict {
+    /// What the store says.
+    pub(super) swapped: Swapped,
+    /// Whether an earlier attempt had no answer: it may still be on its way, and land when nobody expects it.
+    pub(super) straggler: bool,
+}
+
 /// Repeats an operation that is idempotent by its token until there is a verdict, for four store timeouts at most.
 ///
 /// # Errors
@@ -25,12 +33,12 @@ pub(super) async fn insist(
     expect: Expect,
     write: &Write,
     timeout: Duration,
-) -> Result<Swapped, StoreError> {
+) -> Result<Verdict, StoreError> {
     let deadline = Instant::now() + timeout * TIMEOUTS;
     let mut doubt = None;
     loop {
         let error = match store.swap(key, expect, write.clone()).await {
-            Ok(swapped) => return Ok(swapped),
+            Ok(swapped) => return Ok(Verdict { swapped, straggler: doubt.is_some() }),
             Err(error @ StoreError::Corrupt(_)) => return Err(error),
             // Certainly not applied: waiting longer would only queue requests before a store that is down.
             Err(error @ (StoreError::NotSent(_) | StoreError::Refused(_))) if doubt.is_none() => return Err(error),

@@ -268,13 +268,12 @@ async fn settle(
                 let response = passthrough::exchange(received, outgoing.head.clone(), body, true).await;
                 (Mark::Unprotected, response)
             }
-            Entry::Won(claim, confirmed) => {
+            Entry::Won(won) => {
                 let delivery = flight::launch(Flight {
                     proxy: Arc::clone(proxy),
                     live: Arc::clone(live),
                     route: Arc::clone(route),
-                    claim: *claim,
-                    confirmed,
+                    won: *won,
                     outgoing: Arc::clone(outgoing),
                     wants_trailers,
                     method: parts.method.clone(),
