@@ -28,11 +28,23 @@ struct Shared<B> {
 /// What was written after the failure.
 #[derive(Default)]
 struct Frozen {
-    /// The length the database believes in, once it differs from the file's.
+    /// The length the database believes in, once it has changed it.
     len: Option<u64>,
+    /// The smallest of these: what the file has beyond it is cut off, and stays so if the length grows again.
+    cut: Option<u64>,
     /// In the order of writing: a later one covers an earlier one. No more than one transaction's worth, since
     /// no further one is begun.
     writes: Vec<(u64, Vec<u8>)>,
+}
+
+impl Frozen {
+    fn resize(&mut self, len: u64) {
+        self.len = Some(len);
+        self.cut = Some(self.cut.map_or(len, |cut| cut.min(len)));
+        for (at, bytes) in &mut self.writes {
+            bytes.truncate(usize::try_from(len.saturating_sub(*at)).unwrap_or(usize::MAX));
+        }
+    }
 }
 
 impl<B> Clone for Disk<B> {
@@ -95,12 +107,16 @@ impl<B: StorageBackend> StorageBackend for Disk<B> {
         if self.failure().is_none() {
             return self.shared.file.read(offset, out);
         }
+        let frozen = self.frozen();
         // The file may end before what the database believes it has written.
-        let there = self.shared.file.len()?.saturating_sub(offset).min(out.len() as u64) as usize;
+        let end = self.shared.file.len()?.min(frozen.cut.unwrap_or(u64::MAX));
+        let there = end.saturating_sub(offset).min(out.len() as u64) as usize;
         let (from_file, beyond) = out.split_at_mut(there);
-        self.shared.file.read(offset, from_file)?;
+        if !from_file.is_empty() {
+            self.shared.file.read(offset, from_file)?;
+        }
         beyond.fill(0);
-        for (at, bytes) in &self.frozen().writes {
+        for (at, bytes) in &frozen.writes {
             cover(offset, out, *at, bytes);
         }
         Ok(())
@@ -108,7 +124,7 @@ impl<B: StorageBackend> StorageBackend for Disk<B> {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         if self.change("cannot resize the file", |file| file.set_len(len)).is_none() {
-            self.frozen().len = Some(len);
+            self.frozen().resize(len);
         }
         Ok(())
     }
@@ -165,3 +181,6 @@ fn cover(offset: u64, out: &mut [u8], at: u64, bytes: &[u8]) {
     let (from, to) = ((begin - at) as usize, (begin - offset) as usize);
     out[to..to + length].copy_from_slice(&bytes[from..from + length]);
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,10 @@ use crate::{
 /// Pages kept in memory. The operating system caches the file besides.
 const CACHE: usize = 32 << 20;
 
+/// A file that redb does not know. It is never taken for an empty store: that would forget every key.
+const NOT_A_STORE: &str = "it is not a store of oncegate: point store.url at another file, or delete it if it is new \
+                           and its making was interrupted";
+
 /// Opens or creates the store at `path`. Blocks: on the disk, and on the repair of a file that was not closed.
 pub(in crate::store) fn open(path: &Path, timeout: Duration) -> Result<EmbeddedStore, OpenError> {
     let failed = |source: BoxError| OpenError::File { path: path.to_owned(), source };
@@ -49,6 +53,7 @@ pub(in crate::store) fn open(path: &Path, timeout: Duration) -> Result<EmbeddedS
     }
     check_file_system(path, &file).map_err(failed)?;
     if metadata.len() == 0 {
+        tracing::info!(file = %path.display(), "a new store is made: no key is known in it");
         // A file that is not in its folder after a power loss is a store that forgot everything.
         folder(path).and_then(|folder| File::open(folder)?.sync_all()).map_err(|error| failed(error.into()))?;
     }
@@ -139,7 +144,7 @@ fn database<B: StorageBackend>(disk: Disk<B>) -> Result<Database, StartError> {
         if let DatabaseError::Storage(StorageError::Io(cause)) = &error
             && cause.kind() == io::ErrorKind::InvalidData
         {
-            return StartError::Failed("it is not a store of oncegate: point store.url at another file".into());
+            return StartError::Failed(NOT_A_STORE.into());
         }
         error.into()
     })

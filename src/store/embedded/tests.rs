@@ -306,6 +306,19 @@ async fn after_a_failed_write_nothing_is_claimed_and_everything_known_is_replaye
 }
 
 #[tokio::test]
+async fn a_killed_process_does_not_make_the_next_one_walk_the_whole_file() {
+    let disk = TestDisk::new();
+    let store = opened(&disk, WALL);
+    assert_eq!(store.swap(&key(1), Expect::Absent, held(1)).await.unwrap(), Swapped::Done);
+    let mut builder = redb::Builder::new();
+    builder.set_repair_callback(|_| panic!("the file is repaired"));
+    // As it is from the first answer on, never closed.
+    drop(builder.create_with_backend(TestDisk::holding(disk.now())).unwrap());
+    assert_eq!(store.swap(&key(1), Expect::HeldBy(token(1)), completed(1, b"paid")).await.unwrap(), Swapped::Done);
+    drop(builder.create_with_backend(TestDisk::holding(disk.now())).unwrap());
+}
+
+#[tokio::test]
 async fn a_disk_that_cannot_be_written_at_the_start_is_not_opened() {
     let disk = TestDisk::new();
     drop(opened(&disk, WALL));
@@ -321,6 +334,29 @@ async fn a_disk_that_cannot_be_written_at_the_start_is_not_opened() {
         }
     }
     assert!(refused > 0 && refused < 200, "{refused}");
+}
+
+#[test]
+fn a_power_loss_while_a_store_is_made_leaves_a_store_or_a_plain_reason() {
+    let mut next = random(0x0DD_5EED);
+    let mut made = 0;
+    for allowed in 0..40 {
+        let disk = TestDisk::new();
+        disk.fail_after(allowed);
+        let ready = start(disk.clone(), WALL, None).is_ok();
+        made += u32::from(ready);
+        for _ in 0..5 {
+            let mut keeps = random(next() | 1);
+            match start(TestDisk::holding(disk.after_power_loss(|| keeps().is_multiple_of(2))), WALL, None) {
+                Ok(_) => {}
+                Err(StartError::Failed(reason)) if !ready => {
+                    assert!(reason.to_string().contains("delete it"), "{reason}");
+                }
+                Err(error) => panic!("after {allowed} changes: {error:?}"),
+            }
+        }
+    }
+    assert!((1..40).contains(&made), "{made}");
 }
 
 #[tokio::test]

@@ -82,3 +82,6 @@ pub(super) fn is_unfit(error: &RedisError) -> bool {
 pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,3 +110,6 @@ fn parse(reply: Value) -> Result<Found, StoreError> {
         _ => Err(strange()),
     }
 }
+
+#[cfg(test)]
+mod tests;
