@@ -24,6 +24,7 @@ mod mismatch;
 mod outcome_classes;
 mod packaging;
 mod problems;
+mod readme;
 mod reload;
 mod replay;
 mod required_key;

@@ -191,10 +191,8 @@ fn the_image_and_its_configuration_agree() {
     let admin = loaded.settings.admin.listen.clone().unwrap();
     assert_eq!(exposed, [listen_port(&loaded), port(&admin)]);
     let volume = exec(&only("VOLUME")).remove(0);
-    match &loaded.settings.store.location {
-        Location::File(path) => assert_eq!(path.parent().unwrap(), Path::new(&volume)),
-        other => panic!("{other:?}"),
-    }
+    let Location::File(path) = &loaded.settings.store.location else { panic!("{:?}", loaded.settings.store) };
+    assert_eq!(path.parent().unwrap(), Path::new(&volume));
     // Owned by the user that runs, or the store cannot be created.
     let user = shipped("USER").pop().unwrap();
     let owned = format!("--chown={user} ");
