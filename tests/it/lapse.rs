@@ -1,6 +1,7 @@
 //! A claim whose owner is silent lapses into doubt, never into freedom; a late truth heals the doubt.
 
 use crate::harness::{
+    chaos::Chaos,
     client::{Client, Req},
     gate::{Gate, GateBuilder},
     redis::RedisServer,
@@ -164,4 +165,27 @@ fn a_doubtful_record_says_since_when() {
     let since = held.json()["since"].as_str().expect("there is a `since`").to_owned();
     assert!(since.len() >= 20 && since.contains('T') && since.ends_with('Z'), "{since} is RFC 3339 in UTC");
     assert!(!held.has("retry-after"), "waiting does not help");
+}
+
+#[test]
+fn a_gate_that_was_frozen_between_claim_and_sending_sends_nothing() {
+    let redis = RedisServer::start();
+    let chaos = Chaos::before(redis.address());
+    let upstream = Upstream::paying();
+    let retrying = |builder: GateBuilder| short_lease(builder).defaults("unknown = \"retry\"").start();
+    let owner = retrying(Gate::before(&upstream).store(&format!("redis://{}/0", chaos.address())));
+    let other = retrying(Gate::before(&upstream).store(&redis.url()));
+    // The claim lands; its reply is on the way while the gate is frozen, and there when it wakes up.
+    chaos.stall_replies();
+    let mut client = Req::pay("k1").begin(owner.address());
+    owner.wait_until("the claim has landed", || redis.command(&["DBSIZE"]) != ":0\r\n");
+    owner.sigstop();
+    chaos.restore();
+    other.send_until_not(&Req::pay("k1"), "in-progress").expect(201, "", "executed");
+    owner.sigcont();
+    let first = client.response();
+    assert_eq!(upstream.executions("k1"), 1, "{first:?}");
+    if first.status != 503 {
+        first.expect(201, "", "replayed");
+    }
 }
