@@ -130,7 +130,7 @@ pub(super) fn start<B: StorageBackend>(
              repeated unless their route says so"
         );
     }
-    Ok(Writer { database, disk, clock, file, written, looked_around: Instant::now(), reported: false })
+    Ok(Writer { durable: None, database, disk, clock, file, written, looked_around: Instant::now(), reported: false })
 }
 
 fn database<B: StorageBackend>(disk: Disk<B>) -> Result<Database, StartError> {

@@ -306,6 +306,40 @@ async fn after_a_failed_write_nothing_is_claimed_and_everything_known_is_replaye
 }
 
 #[tokio::test]
+async fn what_a_failed_commit_would_have_written_is_never_confirmed_to_who_asks_again() {
+    // Wherever in the commit the disk fails: the claim that was in it is not its claimant's when it repeats the bid,
+    // and the answer that was in it is not on record, or the next process would know neither.
+    for survives in 0..12 {
+        let disk = TestDisk::new();
+        let store = opened(&disk, WALL);
+        assert_eq!(store.swap(&key(1), Expect::Absent, held(1)).await.unwrap(), Swapped::Done);
+        disk.fail_after(survives);
+        let bid = store.swap(&key(2), Expect::Absent, held(2)).await;
+        if bid.is_ok() {
+            continue;
+        }
+        let again = store.swap(&key(2), Expect::Absent, held(2)).await;
+        assert!(matches!(again, Err(StoreError::Refused(_))), "{survives}: {again:?}");
+        assert_eq!(state(&store, 2).await, None, "{survives}");
+        let late = store.swap(&key(1), Expect::HeldBy(token(1)), completed(1, b"paid")).await;
+        assert!(matches!(late, Err(StoreError::Refused(_))), "{survives}: {late:?}");
+        assert_eq!(state(&store, 1).await, Some(State::Claimed), "{survives}");
+    }
+    for survives in 0..12 {
+        let disk = TestDisk::new();
+        let store = opened(&disk, WALL);
+        store.swap(&key(1), Expect::Absent, held(1)).await.unwrap();
+        disk.fail_after(survives);
+        if store.swap(&key(1), Expect::HeldBy(token(1)), completed(1, b"paid")).await.is_ok() {
+            continue;
+        }
+        let again = store.swap(&key(1), Expect::HeldBy(token(1)), completed(1, b"paid")).await;
+        assert!(matches!(again, Err(StoreError::Refused(_))), "{survives}: {again:?}");
+        assert_eq!(state(&store, 1).await, Some(State::Claimed), "{survives}");
+    }
+}
+
+#[tokio::test]
 async fn a_killed_process_does_not_make_the_next_one_walk_the_whole_file() {
     let disk = TestDisk::new();
     let store = opened(&disk, WALL);

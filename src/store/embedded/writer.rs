@@ -39,6 +39,10 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// The open file and its clock.
 pub(super) struct Writer<B> {
+    /// The cells as they are certainly on the disk: held while a commit is under way, and kept for good if it fails.
+    /// The database takes a failed commit for done; what is read from it then must not be believed, or a claim
+    /// that was never written would be its owner's when it asks again.
+    pub(super) durable: Option<Snapshot>,
     pub(super) database: Database,
     pub(super) disk: Disk<B>,
     pub(super) clock: Clock,
@@ -92,7 +96,14 @@ impl<B: StorageBackend> Writer<B> {
 
     /// Answers everything that changes nothing, and keeps the rest.
     fn look(&self, tasks: Vec<Task>, changes: &mut Vec<Change>) -> Result<(), CellError> {
-        let snapshot = Snapshot::new(&self.database)?;
+        let fresh;
+        let snapshot = match &self.durable {
+            Some(durable) => durable,
+            None => {
+                fresh = Snapshot::new(&self.database)?;
+                &fresh
+            }
+        };
         for task in tasks {
             match task {
                 Task::Ping { answer } => {
@@ -133,6 +144,7 @@ impl<B: StorageBackend> Writer<B> {
     fn commit(&mut self, changes: Vec<Change>, sweep: usize) -> Result<(), CellError> {
         let now = self.clock.now();
         let changes_nothing = changes.is_empty();
+        self.durable = Some(Snapshot::new(&self.database)?);
         let mut transaction = self.database.begin_write()?;
         // Bodies come from strangers, and the checksum that a one-phase commit relies on can be forged by who
         // controls the content; and a killed process must not walk the whole file at its next start.
@@ -160,6 +172,7 @@ impl<B: StorageBackend> Writer<B> {
         }
         match self.disk.failure() {
             None => {
+                self.durable = None;
                 if set_clock {
                     self.written = now;
                 }
