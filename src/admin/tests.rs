@@ -1,3 +1,5 @@
+//! Tests of `admin`.
+
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,

@@ -1,3 +1,5 @@
+//! Tests of `app`.
+
 use std::path::Path;
 
 use tokio::net::{TcpListener, TcpStream};

@@ -1,3 +1,5 @@
+//! Tests of `cli`.
+
 use clap::{CommandFactory, error::ErrorKind};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of `routes`.
+
 use std::time::Duration;
 
 use http::StatusCode;

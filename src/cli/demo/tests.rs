@@ -1,3 +1,5 @@
+//! Tests of `cli::demo`.
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,3 +1,5 @@
+//! Tests of `cli::exit`.
+
 use std::io;
 
 use super::*;

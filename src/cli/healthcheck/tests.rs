@@ -1,3 +1,5 @@
+//! Tests of `cli::healthcheck`.
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

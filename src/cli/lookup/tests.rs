@@ -1,3 +1,5 @@
+//! Tests of `cli::lookup`.
+
 use super::*;
 
 #[test]

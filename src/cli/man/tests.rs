@@ -1,3 +1,5 @@
+//! Tests of `cli::man`.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of `cli::output`.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of `config::advice`.
+
 use std::path::Path;
 
 use crate::config::{Severity, parse};

@@ -1,3 +1,5 @@
+//! Tests of `config::interpolate`.
+
 use std::io::Write;
 
 use super::*;

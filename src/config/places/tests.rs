@@ -1,3 +1,5 @@
+//! Tests of `config::places`.
+
 use proptest::prelude::*;
 
 use super::*;

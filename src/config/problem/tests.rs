@@ -1,3 +1,5 @@
+//! Tests of `config::problem`.
+
 use proptest::prelude::*;
 
 use super::*;

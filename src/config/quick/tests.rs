@@ -1,3 +1,5 @@
+//! Tests of `config::quick`.
+
 use super::*;
 use crate::{config::Severity, idempotency::policy::Mode, proxy::Listen, store::Location, upstream::Target};
 

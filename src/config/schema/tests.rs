@@ -1,3 +1,5 @@
+//! Tests of `config::schema`.
+
 use toml::de::DeTable;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of `config::source`.
+
 use proptest::prelude::*;
 
 use super::*;

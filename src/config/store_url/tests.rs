@@ -1,3 +1,5 @@
+//! Tests of `config::store_url`.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of `config::units`.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of `config::values`.
+
 use super::*;
 
 fn parse<T: Text>(text: &str) -> Result<T, (String, Option<String>)> {

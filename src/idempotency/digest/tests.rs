@@ -1,3 +1,5 @@
+//! Tests of `idempotency::digest`.
+
 use proptest::prelude::*;
 
 use super::Digest;

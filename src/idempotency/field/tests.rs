@@ -1,3 +1,5 @@
+//! Tests of `idempotency::field`.
+
 use proptest::prelude::*;
 
 use super::{split_unquoted, trim_ows, unquote};

@@ -1,3 +1,5 @@
+//! Tests of `idempotency::fingerprint`.
+
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Tests of `idempotency::key`.
+
 use http::{HeaderMap, HeaderValue, header::HeaderName};
 use proptest::prelude::*;
 

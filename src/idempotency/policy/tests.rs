@@ -1,3 +1,5 @@
+//! Tests of `idempotency::policy`.
+
 use http::HeaderName;
 
 use super::{HeaderNameOrd, KeyPattern, ScopeSource};

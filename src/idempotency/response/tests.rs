@@ -1,3 +1,5 @@
+//! Tests of `idempotency::response`.
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 

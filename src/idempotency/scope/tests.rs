@@ -1,3 +1,5 @@
+//! Tests of `idempotency::scope`.
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;

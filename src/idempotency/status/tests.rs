@@ -1,3 +1,5 @@
+//! Tests of `idempotency::status`.
+
 use http::StatusCode;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Tests of `routes::host`.
+
 use super::*;
 
 fn matches(pattern: &str, authority: &str) -> bool {

@@ -1,3 +1,5 @@
+//! Tests of `routes::path`.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of `telemetry::log`.
+
 use std::sync::{Mutex, PoisonError};
 
 use tracing::subscriber::with_default;

@@ -1,3 +1,5 @@
+//! Tests of `telemetry::timestamp`.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of `cli::explain::report`.
+
 use std::path::Path;
 
 use super::*;

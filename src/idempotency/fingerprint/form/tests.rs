@@ -1,3 +1,5 @@
+//! Tests of `idempotency::fingerprint::form`.
+
 use proptest::prelude::*;
 
 use super::pairs;

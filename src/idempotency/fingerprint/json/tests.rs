@@ -1,3 +1,5 @@
+//! Tests of `idempotency::fingerprint::json`.
+
 use proptest::prelude::*;
 
 use super::{Pointer, canonical};

@@ -1,3 +1,5 @@
+//! Tests of `idempotency::fingerprint::media`.
+
 use http::{HeaderMap, HeaderValue};
 use proptest::prelude::*;
 

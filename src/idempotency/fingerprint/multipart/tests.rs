@@ -1,3 +1,5 @@
+//! Tests of `idempotency::fingerprint::multipart`.
+
 use proptest::prelude::*;
 
 use super::{mentions, parse};
