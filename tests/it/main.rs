@@ -34,6 +34,7 @@ mod shutdown;
 mod store;
 mod store_outage;
 mod streaming;
+mod tidy;
 mod turmoil;
 mod upstream_failure;
 mod waiting;
