@@ -13,7 +13,7 @@ mount! { oracle:
     random_swaps_are_answered_as_the_cell_answers_them,
 }
 
-const STEPS: u32 = 250;
+const STEPS: u32 = 300;
 /// Real time between two steps: more than one millisecond by any clock with milliseconds.
 const PACE: Duration = Duration::from_millis(3);
 
@@ -40,8 +40,10 @@ impl Random {
         claim
     }
 
-    fn swap(&mut self) -> (RecordKey, Expect, Write) {
-        let (number, by) = (self.below(3), u8::try_from(self.below(3)).unwrap() + 1);
+    fn swap(&mut self, step: u32) -> (RecordKey, Expect, Write) {
+        // Cells end up completed and stay so: once in a while there are new ones.
+        let number = u64::from(step / 20) * 3 + self.below(3);
+        let by = u8::try_from(self.below(3)).unwrap() + 1;
         let claim = self.record(number, by);
         // The token expected is mostly the writer's own, sometimes another's: both happen in life.
         let expected = if self.chance(3) { token(u8::try_from(self.below(3)).unwrap() + 1) } else { claim.token };
@@ -82,7 +84,7 @@ pub(super) async fn random_swaps_are_answered_as_the_cell_answers_them(store: Ar
     let mut seen = [0u32; 6];
     for step in 0..STEPS {
         let now = StoreTime(HOUR * (step + 1));
-        let (key, expect, write) = random.swap();
+        let (key, expect, write) = random.swap(step);
         let expected = cells.entry(key).or_default().swap(expect, write.clone(), now);
         let found = store.swap(&key, expect, write.clone()).await.unwrap();
         assert_eq!(gist(&found), gist(&expected), "step {step} of seed {seed}: {expect:?} {write:?}");
