@@ -106,8 +106,8 @@ impl App {
                 ended => ended.map_err(Failure::task),
             },
             () = overdue => {
-                // What could not be written down lapses with its lease, and then reads as unknown all the same.
-                tracing::error!("the gate ends before everything was written down: what is left lapses to unknown");
+                // It says itself what it could not write down; this is for a data plane that does not even end.
+                tracing::error!("the data plane does not end: what it has not written down lapses to unknown");
                 Ok(())
             }
         }

@@ -57,7 +57,12 @@ pub(super) fn without_markers(headers: HeaderMap) -> HeaderMap {
     if !headers.contains_key(STATUS_FIELD) && !headers.contains_key(REPLAYED_FIELD) {
         return headers;
     }
-    rebuilt(&headers, |name| name != STATUS_FIELD && name != REPLAYED_FIELD)
+    rebuilt(&headers, |name| !is_marker(name))
+}
+
+/// Whether a field speaks in our name, if the upstream sends it.
+pub(super) fn is_marker(name: &str) -> bool {
+    name == STATUS_FIELD || name == REPLAYED_FIELD
 }
 
 fn rebuilt(headers: &HeaderMap, keep: impl Fn(&str) -> bool) -> HeaderMap {
@@ -113,6 +118,7 @@ pub(super) fn replay(stored: StoredResponse, rules: &ReplayRules, wants_trailers
             let _ = headers.try_append(name, value);
         }
     }
+    let trailers: HeaderList = trailers.into_iter().filter(|(name, _)| repeats(name, rules)).collect();
     Some(assemble(stored.status?, headers, bytes, &trailers, wants_trailers))
 }
 

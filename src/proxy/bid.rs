@@ -92,13 +92,11 @@ pub(super) fn withdraw(proxy: &Arc<Proxy>, claim: Claim) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let withdrawal = Withdrawal { proxy: Arc::clone(proxy), claim };
     let shutdown = proxy.shutdown.clone();
-    let tracked = proxy.running.clone();
+    let tracked = proxy.owed.clone();
     runtime.spawn(tracked.track_future(async move {
         tokio::select! {
-            found = withdrawal.until_verdict() => {
-                if found == Found::Absent {
-                    tokio::spawn(async move { withdrawal.straggler().await });
-                }
+            () = withdrawal.until_verdict() => {
+                tokio::spawn(async move { withdrawal.straggler().await });
             }
             () = shutdown.reached(Phase::Over) => {}
         }
@@ -110,26 +108,18 @@ struct Withdrawal {
     claim: Claim,
 }
 
-#[derive(PartialEq, Eq)]
-enum Found {
-    /// It was there and is gone, or someone else is there.
-    Settled,
-    /// Nothing was there: the claim never landed, or is still on its way.
-    Absent,
-}
-
 impl Withdrawal {
-    async fn until_verdict(&self) -> Found {
+    async fn until_verdict(&self) {
         let mut pause = Duration::from_millis(50);
         loop {
             let store = &self.proxy.store;
             match store.swap(&self.claim.key, Expect::HeldBy(self.claim.token), Write::Clear).await {
                 Ok(Swapped::Done | Swapped::Recreated) => {
                     tracing::info!(cell = ?self.claim.key, "an undecided claim was withdrawn");
-                    return Found::Settled;
+                    return;
                 }
-                Ok(Swapped::Refused { occupant: Some(_) }) => return Found::Settled,
-                Ok(Swapped::Refused { occupant: None }) => return Found::Absent,
+                // It never landed, is still on its way, or found someone else there.
+                Ok(Swapped::Refused { .. }) => return,
                 Err(error) => tracing::debug!(cell = ?self.claim.key, %error, "a withdrawal has no verdict yet"),
             }
             tokio::time::sleep(pause).await;
@@ -137,7 +127,8 @@ impl Withdrawal {
         }
     }
 
-    /// Asks once more when a claim that was still on its way must have landed or never will.
+    /// Asks once more, whatever the first verdict was, when everything that was still on its way must have landed or
+    /// never will: a bid may have been sent more than once.
     async fn straggler(self) {
         tokio::time::sleep(self.claim.lease).await;
         self.until_verdict().await;

@@ -110,6 +110,9 @@ pub(super) struct Intact<B> {
     body: B,
     h2: bool,
     ended: bool,
+    /// The last bytes of an announced length, until the stream has really ended: whoever has them takes the body
+    /// for whole.
+    last: Option<Bytes>,
 }
 
 /// The client gave up in mid-body.
@@ -119,7 +122,7 @@ struct CutShort;
 
 impl<B> Intact<B> {
     pub(super) fn new(body: B, version: Version) -> Self {
-        Self { body, h2: version == Version::HTTP_2, ended: false }
+        Self { body, h2: version == Version::HTTP_2, ended: false, last: None }
     }
 }
 
@@ -135,24 +138,43 @@ where
         if self.ended {
             return Poll::Ready(None);
         }
-        match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-            Some(Ok(frame)) => {
-                // Trailers are the end: the stream is complete, whatever is reset behind them.
-                self.ended = frame.is_trailers();
-                Poll::Ready(Some(Ok(frame)))
+        loop {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        let is_last = self.h2 && self.body.size_hint().exact() == Some(0);
+                        if !is_last || self.body.is_end_stream() {
+                            return Poll::Ready(Some(Ok(Frame::data(data))));
+                        }
+                        self.last = Some(data);
+                    }
+                    Err(trailers) => {
+                        // Trailers are the end: the stream is complete, whatever is reset behind them. Those of a body
+                        // of announced length have no place behind it.
+                        self.ended = true;
+                        let frame = self.last.take().map_or(trailers, Frame::data);
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
+                },
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                None if self.h2 && !self.body.is_end_stream() => return Poll::Ready(Some(Err(CutShort.into()))),
+                None => {
+                    self.ended = true;
+                    return Poll::Ready(self.last.take().map(|data| Ok(Frame::data(data))));
+                }
             }
-            Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
-            None if self.h2 && !self.body.is_end_stream() => Poll::Ready(Some(Err(CutShort.into()))),
-            None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended || self.body.is_end_stream()
+        self.ended || (self.last.is_none() && self.body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.last {
+            Some(data) => SizeHint::with_exact(u64::try_from(data.len()).unwrap_or(u64::MAX)),
+            None => self.body.size_hint(),
+        }
     }
 }
 
@@ -293,12 +315,15 @@ where
 /// A body with things that must live, or be accounted for, until its last byte is out.
 pub(super) struct Guarded<G> {
     body: Body,
+    /// An error that waits until what came before it is written: hyper cuts the connection over it at once, and the
+    /// client would not even see the head.
+    cut: Option<BoxError>,
     _guard: G,
 }
 
 impl<G: Send + Unpin + 'static> Guarded<G> {
     pub(super) fn boxed(body: Body, guard: G) -> Body {
-        Self { body, _guard: guard }.boxed_unsync()
+        Self { body, cut: None, _guard: guard }.boxed_unsync()
     }
 }
 
@@ -307,11 +332,21 @@ impl<G: Unpin> http_body::Body for Guarded<G> {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if let Some(error) = self.cut.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            Some(Err(error)) => {
+                self.cut = Some(error);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            frame => Poll::Ready(frame),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.cut.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

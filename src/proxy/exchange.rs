@@ -179,7 +179,10 @@ impl Journey<'_> {
             _ = self.end(give_up) => Capture::Broken,
         };
         match captured {
-            Capture::Whole { bytes, trailers, held } => Landing::Whole { head, bytes, trailers, held },
+            Capture::Whole { bytes, mut trailers, held } => {
+                trailers.retain(|(name, _)| !answer::is_marker(name.as_str()));
+                Landing::Whole { head, bytes, trailers, held }
+            }
             Capture::TooLarge { start, rest, held } => {
                 Landing::Open { head, start, rest, why: NotKept::TooLarge, held }
             }

@@ -24,7 +24,8 @@ use super::{
 use crate::{
     idempotency::{
         Doubt, Expect, NotKept, Outcome, Settlement, StoredBody, StoredResponse, Swapped, Write, decide,
-        refusal::retry_after, response::replayable,
+        refusal::retry_after,
+        response::{repeats, replayable},
     },
     routes::Route,
     shutdown::Phase,
@@ -72,7 +73,7 @@ impl Speaker {
 /// Starts the flight. What it has for the client comes through the returned receiver, which may be dropped.
 pub(super) fn launch(flight: Flight) -> oneshot::Receiver<Delivery> {
     let (client, delivery) = oneshot::channel();
-    let tracker = flight.proxy.running.clone();
+    let tracker = flight.proxy.owed.clone();
     tokio::spawn(tracker.track_future(async move {
         let proxy = Arc::clone(&flight.proxy);
         let claim = flight.won.claim.clone();
@@ -120,7 +121,9 @@ impl Flight {
             Landing::NotSent(_) => return Outcome::NotSent,
             Landing::Lost(doubt) => return Outcome::Lost(*doubt),
             Landing::Whole { head, bytes, trailers, .. } => {
-                (head, StoredBody::Whole { bytes: bytes.clone(), trailers: trailers.clone() })
+                let rules = &self.route.policy.replay;
+                let trailers = trailers.iter().filter(|(name, _)| repeats(name, rules)).cloned().collect();
+                (head, StoredBody::Whole { bytes: bytes.clone(), trailers })
             }
             Landing::Open { head, why, .. } => (head, StoredBody::NotKept(*why)),
             Landing::Broken { head } => (head, StoredBody::NotKept(NotKept::Broken)),
@@ -251,6 +254,10 @@ impl Flight {
                 None => return,
                 Some(Err(error)) => return pipe.abort(error),
                 Some(Ok(frame)) => {
+                    let frame = match frame.into_trailers() {
+                        Ok(trailers) => Frame::trailers(answer::without_markers(trailers)),
+                        Err(frame) => frame,
+                    };
                     if pipe.send(frame).await.is_err() {
                         return drain(rest, give_up).await;
                     }

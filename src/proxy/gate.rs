@@ -117,7 +117,16 @@ async fn place_bid(proxy: &Arc<Proxy>, live: &Live, claim: &Claim, expect: Expec
     let bid = Bid::new(proxy, claim.clone());
     match ledger::insist(&*proxy.store, &claim.key, expect, &claim.hold(), live.settings.store_timeout).await {
         Ok(verdict) => {
-            bid.decided();
+            let ours = match &verdict.swapped {
+                Swapped::Done | Swapped::Recreated => true,
+                Swapped::Refused { occupant } => {
+                    occupant.as_ref().is_some_and(|occupant| occupant.record.token == claim.token)
+                }
+            };
+            // A bid that lost, and was sent more than once, may still win behind our back: then nobody would use it.
+            if ours || !verdict.straggler {
+                bid.decided();
+            }
             Ok(verdict)
         }
         Err(error) => {

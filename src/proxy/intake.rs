@@ -4,8 +4,6 @@
 
 use http::{HeaderMap, HeaderValue, Method, Uri, Version, header, request::Parts, uri::Authority};
 
-use crate::idempotency::decide::connection_names;
-
 /// What a valid head says beyond its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Intake {
@@ -44,9 +42,6 @@ pub(super) fn judge(parts: &Parts, pseudonym: &str) -> Result<Intake, Flaw> {
     }
     let authority = authority(parts)?;
     target(parts)?;
-    if connection_names(&parts.headers, is_framing) {
-        return Err(Flaw::Invalid("Connection names Host or a framing field"));
-    }
     if names_us(&parts.headers, pseudonym) {
         return Err(Flaw::Loop);
     }
@@ -149,11 +144,6 @@ fn target(parts: &Parts) -> Result<(), Flaw> {
         return Err(Flaw::Invalid("the target is not a path"));
     }
     Ok(())
-}
-
-fn is_framing(name: &str) -> bool {
-    // `TE` and `Upgrade` are meant to be named; `Transfer-Encoding` never is by a sane client.
-    matches!(name, "host" | "content-length" | "transfer-encoding")
 }
 
 fn names_us(headers: &HeaderMap, pseudonym: &str) -> bool {

@@ -60,7 +60,7 @@ pub(super) async fn insist(
 /// between the claim is kept alive as far as the store lets us, so that retries meet `in-progress`.
 pub(super) fn keep_trying(proxy: &Arc<Proxy>, claim: Claim, write: Write, held: impl Send + 'static) {
     let proxy = Arc::clone(proxy);
-    let tracker = proxy.running.clone();
+    let tracker = proxy.owed.clone();
     tokio::spawn(tracker.track_future(async move {
         tokio::select! {
             () = write_down(&*proxy.store, &claim, write) => {}

@@ -91,21 +91,34 @@ impl Bound {
     }
 }
 
-/// How long written doubts may take once the grace is over; the process ends within a second of it.
-const LAST_WORDS: Duration = Duration::from_millis(700);
+/// How long the last doubts may take to be written once the grace is over; the process ends within a second of it.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long answers about them may take to leave.
+const LAST_ANSWERS: Duration = Duration::from_millis(100);
 
 /// Serves until the gate has stopped; see [`Proxy::serve`].
 pub(super) async fn serve(proxy: Arc<Proxy>, listener: Bound) {
     accept_all(&proxy, &listener).await;
     drop(listener);
     proxy.running.close();
+    proxy.owed.close();
+    let nothing_runs = async {
+        proxy.running.wait().await;
+        proxy.owed.wait().await;
+    };
     tokio::select! {
-        () = proxy.running.wait() => return,
+        () = nothing_runs => return,
         () = proxy.shutdown.reached(Phase::Over) => {}
     }
-    // Flights write down what they do not know; everything else is cut off.
-    if tokio::time::timeout(LAST_WORDS, proxy.running.wait()).await.is_err() {
-        tracing::warn!(running = proxy.running.len(), "exchanges were cut off at the end of the grace");
+    // Flights write down what they do not know, and say so; everything else is cut off.
+    if tokio::time::timeout(LAST_WORDS, proxy.owed.wait()).await.is_err() {
+        tracing::error!(
+            claims = proxy.owed.len(),
+            "the gate ends before everything was written down: these claims lapse, and then read as unknown"
+        );
+    }
+    if tokio::time::timeout(LAST_ANSWERS, proxy.running.wait()).await.is_err() {
+        tracing::warn!(exchanges = proxy.running.len(), "exchanges were cut off at the end of the grace");
     }
 }
 

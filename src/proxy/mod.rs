@@ -92,8 +92,10 @@ pub struct Proxy {
     shutdown: Shutdown,
     waiters: waiters::Waiters,
     memory: body::Memory,
-    /// Every exchange that still runs, flights included: what a drain waits for.
+    /// Every exchange with a client that still runs: a drain waits for them, and cuts them off at its end.
     running: TaskTracker,
+    /// Everything that has an outcome to write down: a drain waits for them, too, and at its end for their last words.
+    owed: TaskTracker,
     /// How this process names itself in `Via`: drawn at random, so that a loop is told from a neighbour.
     pseudonym: String,
 }
@@ -110,6 +112,7 @@ impl Proxy {
             waiters: waiters::Waiters::default(),
             memory,
             running: TaskTracker::new(),
+            owed: TaskTracker::new(),
             pseudonym: bid::pseudonym(),
         })
     }

@@ -5,14 +5,14 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
@@ -23,6 +23,7 @@ use super::{
     access::Access,
     body::{self, Body, BoxError},
     client::Client,
+    intake::Flaw,
     problem::Problem,
     service::{Received, Upload},
 };
@@ -49,7 +50,7 @@ impl Upgrade {
 }
 
 /// `h2c` never passes (the upstream room takes it out of a list): it would smuggle requests past the gate.
-fn names_more_than_h2c(protocols: &http::HeaderValue) -> bool {
+fn names_more_than_h2c(protocols: &HeaderValue) -> bool {
     let mut protocols = protocols.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
     protocols.any(|protocol| !protocol.is_empty() && !protocol.eq_ignore_ascii_case(b"h2c"))
 }
@@ -95,6 +96,15 @@ pub(super) async fn exchange(received: &Received, head: Parts, body: RequestBody
         }
     };
     match sent {
+        // The upload broke off on the client's side, so the upstream never got a whole request to answer.
+        Err(Unanswered) if moved.broken.load(Relaxed) => {
+            let flaw = Flaw::Framing("the body ends before its end, or its framing is broken");
+            let mut response = problem(Problem::flaw(flaw));
+            if received.parts.version != Version::HTTP_2 {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            response
+        }
         Err(Unanswered) => problem(Problem::upstream_unreachable(false)),
         Ok(answer) => {
             let (head, body) = answer.into_parts();
@@ -168,11 +178,13 @@ struct Moved {
     began: Instant,
     /// Milliseconds since then.
     last: AtomicU64,
+    /// Whether it ended with an error.
+    broken: AtomicBool,
 }
 
 impl Moved {
     fn now() -> Self {
-        Self { began: Instant::now(), last: AtomicU64::new(0) }
+        Self { began: Instant::now(), last: AtomicU64::new(0), broken: AtomicBool::new(false) }
     }
 
     fn again(&self) {
@@ -205,6 +217,9 @@ impl http_body::Body for Moving {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if polled.is_ready() {
             self.moved.again();
+        }
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            self.moved.broken.store(true, Relaxed);
         }
         polled
     }

@@ -74,6 +74,11 @@ impl Problem {
         self.slug
     }
 
+    /// Whether the client was too slow.
+    pub(super) fn is_timeout(&self) -> bool {
+        self.status == StatusCode::REQUEST_TIMEOUT
+    }
+
     /// A message that is not valid HTTP, or not for a gateway.
     pub(super) fn flaw(flaw: Flaw) -> Self {
         match flaw {

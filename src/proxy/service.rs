@@ -149,7 +149,7 @@ fn is_keyed(live: &Live, parts: &Parts) -> bool {
     let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let authority = parts.uri.authority().map(|authority| authority.as_str()).or(named).unwrap_or_default();
     let route = live.routes.find(&parts.method, authority, parts.uri.path());
-    matches!(decide::admit(&route.policy, &parts.method, &parts.headers), Admission::Guard(_))
+    matches!(decide::admit(&route.policy, &parts.method, &parts.headers), Admission::Guard(_) | Admission::Refuse(_))
 }
 
 /// `OPTIONS` with `Max-Forwards: 0`: the answer of the final recipient (RFC 9110 §7.6.2).
@@ -327,7 +327,8 @@ async fn turn_away(
     let slug = problem.slug();
     // A client that waits for `100 Continue` has sent nothing: asking for the body now would be wrong.
     let waits = expects_continue(&parts.headers);
-    let close = problem.close || waits || !body::drain(upload).await;
+    // Nor is a client that was too slow given more time.
+    let close = problem.close || waits || problem.is_timeout() || !body::drain(upload).await;
     let mut response = problem.into_response(&live.settings.problem_base);
     if close && parts.version != Version::HTTP_2 {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -86,6 +86,34 @@ async fn an_h2_stream_that_was_reset_in_mid_body_does_not_end_cleanly() {
     assert_eq!(collect(chunked, 9, SECOND, &memory).await.unwrap().0, "ab");
 }
 
+#[tokio::test]
+async fn the_last_bytes_of_an_announced_length_wait_for_the_end_of_the_h2_stream() {
+    // `Script` has no length of its own; hyper's h2 bodies count theirs down.
+    struct Announced(Script, u64);
+    impl http_body::Body for Announced {
+        type Data = Bytes;
+        type Error = BoxError;
+        fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+            let polled = Pin::new(&mut self.0).poll_frame(cx);
+            if let Poll::Ready(Some(Ok(frame))) = &polled {
+                self.1 -= frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            polled
+        }
+        fn is_end_stream(&self) -> bool {
+            self.0.is_end_stream()
+        }
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.1)
+        }
+    }
+    let mut cut = Intact::new(Announced(Script { whole: false, ..script(&["ab", "c"]) }, 3), Version::HTTP_2);
+    assert_eq!(cut.frame().await.unwrap().unwrap().into_data().unwrap(), "ab");
+    assert!(cut.frame().await.unwrap().is_err(), "the upstream must not see the third byte");
+    let whole = Intact::new(Announced(script(&["ab", "c"]), 3), Version::HTTP_2);
+    assert_eq!(whole.collect().await.unwrap().to_bytes(), "abc");
+}
+
 async fn captured(body: Script, limit: u64, memory: u64) -> String {
     match capture(body, limit, SECOND, &Memory::new(memory)).await {
         Capture::Whole { bytes, trailers, .. } => {

@@ -83,7 +83,7 @@ pub(super) async fn a_claim_that_lapsed_is_written_down_as_unknown_once(store: S
 
 pub(super) async fn a_record_is_gone_when_its_retention_ends(store: Subject) {
     for number in 1..=3 {
-        let mine = Claim { retention: Duration::from_millis(40), ..claim(number, 1) };
+        let mine = Claim { retention: Duration::from_millis(500), ..claim(number, 1) };
         done(store.swap(&mine.key, Expect::Absent, mine.hold()).await);
         // On a machine that stands still for so long, the claim is gone already, and is created again.
         let in_time = |swapped| assert!(matches!(swapped, Ok(Swapped::Done | Swapped::Recreated)), "{swapped:?}");
