@@ -2,6 +2,7 @@
 //!
 //! Not here: what a request meets (`proxy`), where settings are written (`config`), exit codes (`cli`).
 
+mod descriptors;
 mod reload;
 mod signals;
 pub mod source;
@@ -146,6 +147,7 @@ pub async fn run(source: Source, loaded: Loaded, log: Log) -> Result<(), Failure
              are one caller"
         );
     }
+    descriptors::provide(&loaded.settings);
     let mut app = tokio::select! {
         started = App::start(loaded.settings) => started?,
         // Nothing is served yet: there is nothing to drain.

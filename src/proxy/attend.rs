@@ -34,6 +34,9 @@ pub(super) struct Clock {
     /// Since when the connection is in its present stand, in milliseconds since `opened`.
     since: AtomicU64,
     h2: AtomicBool,
+    /// Whether bytes of an answer wait for the client to read: the answer is not over, although its body was handed
+    /// over long ago.
+    blocked: AtomicBool,
 }
 
 impl Clock {
@@ -45,6 +48,7 @@ impl Clock {
             in_head: AtomicBool::new(false),
             since: AtomicU64::new(0),
             h2: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
         })
     }
 
@@ -62,6 +66,19 @@ impl Clock {
         Exchange(Arc::clone(self))
     }
 
+    /// Whether an answer is still on its way out.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked.load(Relaxed)
+    }
+
+    /// Notes whether a write had to wait.
+    fn wrote<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if self.blocked.swap(written.is_pending(), Relaxed) && written.is_ready() {
+            self.since.store(self.now(), Relaxed);
+        }
+        written
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -72,9 +89,9 @@ impl Clock {
         }
     }
 
-    /// When the connection is to be closed as things stand; `None` while an exchange runs.
+    /// When the connection is to be closed as things stand; `None` while an exchange runs or its answer is on its way out.
     fn deadline(&self, header_timeout: Duration, idle_timeout: Duration) -> Option<Instant> {
-        if self.exchanges.load(Relaxed) > 0 {
+        if self.exchanges.load(Relaxed) > 0 || self.is_blocked() {
             return None;
         }
         let allowed = if self.in_head.load(Relaxed) {
@@ -133,7 +150,8 @@ impl<I: AsyncRead + Unpin> AsyncRead for ClockedIo<I> {
 
 impl<I: AsyncWrite + Unpin> AsyncWrite for ClockedIo<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let written = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.clock.wrote(written)
     }
 
     fn poll_write_vectored(
@@ -141,7 +159,8 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for ClockedIo<I> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.clock.wrote(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -100,14 +100,17 @@ const LAST_ANSWERS: Duration = Duration::from_millis(100);
 pub(super) async fn serve(proxy: Arc<Proxy>, listener: Bound) {
     accept_all(&proxy, &listener).await;
     drop(listener);
-    proxy.running.close();
-    proxy.owed.close();
-    let nothing_runs = async {
+    for tracker in [&proxy.running, &proxy.owed, &proxy.connections] {
+        tracker.close();
+    }
+    let all_has_left = async {
         proxy.running.wait().await;
         proxy.owed.wait().await;
+        proxy.quiet.cancel();
+        proxy.connections.wait().await;
     };
     tokio::select! {
-        () = nothing_runs => return,
+        () = all_has_left => return,
         () = proxy.shutdown.reached(Phase::Over) => {}
     }
     // Flights write down what they do not know, and say so; everything else is cut off.
@@ -117,7 +120,12 @@ pub(super) async fn serve(proxy: Arc<Proxy>, listener: Bound) {
             "the gate ends before everything was written down: these claims lapse, and then read as unknown"
         );
     }
-    if tokio::time::timeout(LAST_ANSWERS, proxy.running.wait()).await.is_err() {
+    let last_answers = async {
+        proxy.running.wait().await;
+        proxy.quiet.cancel();
+        proxy.connections.wait().await;
+    };
+    if tokio::time::timeout(LAST_ANSWERS, last_answers).await.is_err() {
         tracing::warn!(exchanges = proxy.running.len(), "exchanges were cut off at the end of the grace");
     }
 }
@@ -136,11 +144,11 @@ async fn accept_all(proxy: &Arc<Proxy>, listener: &Bound) {
         };
         match accepted {
             Ok(socket) => {
-                let proxy = Arc::clone(proxy);
-                tokio::spawn(async move {
-                    converse(proxy, socket).await;
+                let conversation = converse(Arc::clone(proxy), socket);
+                tokio::spawn(proxy.connections.track_future(async move {
+                    conversation.await;
                     drop(seat);
-                });
+                }));
             }
             Err(error) => {
                 // Out of file descriptors, mostly: the next attempt would fail at once, so give others time to end.
@@ -206,11 +214,23 @@ async fn run_h1(proxy: &Arc<Proxy>, settings: &Settings, io: Io, client: Client,
         .max_header_size(settings.max_header_bytes)
         .serve_connection(io, service)
         .with_upgrades();
-    let attended = Attended::new(connection, Arc::clone(&clock), settings.header_timeout, settings.idle_timeout);
-    // No graceful shutdown here: a kept connection is told `draining` if it asks again, rather than being closed
-    // under a request that is on its way.
-    if let Ended::TimedOut = attended.await {
-        tracing::debug!("a silent connection was closed");
+    let mut attended = Attended::new(connection, Arc::clone(&clock), settings.header_timeout, settings.idle_timeout);
+    tokio::select! {
+        // First, so that what can leave has left when the connection is asked whether something has not.
+        biased;
+        ended = &mut attended => {
+            if let Ended::TimedOut = ended {
+                tracing::debug!("a silent connection was closed");
+            }
+            return;
+        }
+        // Not when the drain begins: until nothing runs any more a kept connection is told `draining` if it asks
+        // again, rather than being closed under a request that is on its way.
+        () = proxy.quiet.cancelled() => {}
+    }
+    if clock.is_blocked() {
+        attended.connection().graceful_shutdown();
+        let _ = attended.await;
     }
 }
 
@@ -230,5 +250,12 @@ async fn run_h2(proxy: &Arc<Proxy>, settings: &Settings, io: Io, client: Client,
         () = proxy.shutdown.reached(Phase::Draining) => {}
     }
     attended.connection().graceful_shutdown();
-    let _ = attended.await;
+    tokio::select! {
+        biased;
+        _ = &mut attended => return,
+        () = proxy.quiet.cancelled() => {}
+    }
+    if clock.is_blocked() {
+        let _ = attended.await;
+    }
 }

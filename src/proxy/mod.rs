@@ -8,7 +8,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{routes::RouteTable, shutdown::Shutdown, store::Store, upstream::Upstream};
 
@@ -96,6 +96,10 @@ pub struct Proxy {
     running: TaskTracker,
     /// Everything that has an outcome to write down: a drain waits for them, too, and at its end for their last words.
     owed: TaskTracker,
+    /// Every connection: a drain lets the last answers leave before it ends.
+    connections: TaskTracker,
+    /// Set when nothing runs any more: connections end once their last answer has left.
+    quiet: CancellationToken,
     /// How this process names itself in `Via`: drawn at random, so that a loop is told from a neighbour.
     pseudonym: String,
 }
@@ -113,6 +117,8 @@ impl Proxy {
             memory,
             running: TaskTracker::new(),
             owed: TaskTracker::new(),
+            connections: TaskTracker::new(),
+            quiet: CancellationToken::new(),
             pseudonym: bid::pseudonym(),
         })
     }

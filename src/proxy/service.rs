@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
+use http_body::Body as _;
 use hyper::body::Incoming;
 
 use super::{
@@ -94,9 +95,13 @@ pub(super) async fn handle(
     // What a drain waits for, and the connection's clock: both until the last byte of the answer is out.
     let guard = (exchange, proxy.running.token());
     let draining = proxy.shutdown.phase() >= Phase::Draining;
-    let h1 = request.version() != Version::HTTP_2;
+    let version = request.version();
     let mut response = answer(proxy, client, request).await;
-    if draining && h1 {
+    // HTTP/1.0 has no chunks: an answer of unknown length ends with the connection, and must say so (RFC 9112 §9.3).
+    let endless = version == Version::HTTP_10
+        && response.body().size_hint().exact().is_none()
+        && !response.headers().contains_key(header::CONTENT_LENGTH);
+    if (draining && version != Version::HTTP_2) || endless {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(response.map(|body| Guarded::boxed(body, guard)))
@@ -254,7 +259,7 @@ async fn settle(
     let Received { proxy, live, client, parts, .. } = received;
     let problem = |problem: Problem| (problem.mark, problem.into_response(&live.settings.problem_base));
     let refusal = |refusal: &Refusal| problem(Problem::refusal(refusal, &route.policy, bid::wall_now()));
-    let wants_trailers = answer::wants_trailers(&parts.headers);
+    let wants_trailers = parts.version > Version::HTTP_10 && answer::wants_trailers(&parts.headers);
     for _ in 0..=STALE_CLAIMS {
         let (mark, response) = match gate::enter(proxy, live, route, client, claim.clone()).await {
             Entry::Replay(stored) => match answer::replay(stored, &route.policy.replay, wants_trailers) {
