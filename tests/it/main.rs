@@ -31,6 +31,7 @@ mod required_key;
 mod routes;
 mod scope;
 mod shutdown;
+mod slow_clients;
 mod store;
 mod store_outage;
 mod streaming;
