@@ -98,3 +98,6 @@ enum Renewal {
     NoVerdict,
     Lost,
 }
+
+#[cfg(test)]
+mod tests;

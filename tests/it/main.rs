@@ -34,6 +34,7 @@ mod shutdown;
 mod slow_clients;
 mod store;
 mod store_outage;
+mod straggler;
 mod streaming;
 mod tidy;
 mod turmoil;
