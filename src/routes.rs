@@ -2,7 +2,8 @@
 //!
 //! The most specific path template that lists the method wins, then the order of the file (CONTRACT §3.1). A
 //! route whose `methods` do not list the request's method is no match: the next one or the `[defaults]` decide.
-//! `host` decides whether a route matches at all, never which of two matching routes is better.
+//! `host` decides whether a route matches at all, never which of two matching routes is better. Where an encoded slash
+//! makes two paths of one, a key that either of them requires is required.
 //!
 //! Not here: what is forwarded. The upstream gets the bytes that were sent; the canonical path is only looked at.
 
@@ -82,9 +83,22 @@ impl RouteTable {
     ///
     /// `authority` is the effective one, with or without a port; `path` is the path as sent (a query is ignored).
     /// The defaults are returned whatever the method: whether they protect it is theirs to say.
+    ///
+    /// An encoded slash is a slash to some upstreams and a character of its segment to others. The route is found by the
+    /// first reading, unless only what the second one leads to requires a key: that cannot be walked around by `%2F`.
     #[must_use]
     pub fn find(&self, method: &Method, authority: &str, path: &str) -> &Arc<Route> {
-        let request = Request { host: host::of_authority(authority), path: &canonical(path), folded: OnceCell::new() };
+        let route = self.find_canonical(method, authority, &canonical(path));
+        if demands_key(route, method) {
+            return route;
+        }
+        let Some(path) = path::canonical_of_pieces(path) else { return route };
+        let other = self.find_canonical(method, authority, &path);
+        if demands_key(other, method) { other } else { route }
+    }
+
+    fn find_canonical(&self, method: &Method, authority: &str, path: &str) -> &Arc<Route> {
+        let request = Request { host: host::of_authority(authority), path, folded: OnceCell::new() };
         let mut best: Option<&Arc<Route>> = None;
         for route in &self.routes {
             let better = || best.is_none_or(|best| route.matcher.path.is_more_specific_than(&best.matcher.path));
@@ -101,8 +115,7 @@ impl RouteTable {
     /// Such a request walks around the requirement: the upstream may act on the override, the gate on the method.
     #[must_use]
     pub fn override_hits_required(&self, authority: &str, path: &str, overridden: &Method) -> bool {
-        let policy = &self.find(overridden, authority, path).policy;
-        policy.mode == Mode::Enforce && policy.key.required && policy.methods.contains(overridden)
+        demands_key(self.find(overridden, authority, path), overridden)
     }
 
     /// The routes that can never match, because earlier ones take all their requests.
@@ -120,6 +133,12 @@ impl RouteTable {
         };
         self.routes.iter().enumerate().filter_map(dead).collect()
     }
+}
+
+/// Whether a request with this method that takes this route is refused without a key.
+fn demands_key(route: &Route, method: &Method) -> bool {
+    let policy = &route.policy;
+    policy.mode == Mode::Enforce && policy.key.required && policy.methods.contains(method)
 }
 
 /// What of a request is looked at.

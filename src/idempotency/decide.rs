@@ -4,6 +4,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 
 use super::{
     cell::Expect,
+    fingerprint::is_method_override,
     key::IdempotencyKey,
     policy::{InFlight, Mode, OnStoreDown, OnUnknown, Policy, ScopeSource, StatusClass},
     record::{Claim, ClaimToken, Doubt, Occupant, State},
@@ -50,15 +51,22 @@ pub fn admit(policy: &Policy, method: &Method, headers: &HeaderMap) -> Admission
     if is_preflight(method, headers) {
         return Admission::Bypass(BypassReason::Preflight);
     }
+    // Before the content type is looked at: the gate must not judge by a field that the upstream will not see.
+    if connection_names(headers, |name| is_identifying(policy, name)) {
+        return Admission::Refuse(Refusal::RequestInvalid(InvalidRequest::HopByHopAbuse));
+    }
+    // An upstream may go by either line; what one of them means for the key is anyone's guess.
+    if headers.get_all(header::CONTENT_TYPE).iter().count() > 1
+        && (policy.key.required || headers.contains_key(&policy.key.header))
+    {
+        return Admission::Refuse(Refusal::RequestInvalid(InvalidRequest::Http("more than one Content-Type line")));
+    }
     if is_grpc(headers) {
         return if policy.key.required {
             Admission::Refuse(Refusal::RequestInvalid(InvalidRequest::Grpc))
         } else {
             Admission::Bypass(BypassReason::Grpc)
         };
-    }
-    if connection_names(headers, |name| is_identifying(policy, name)) {
-        return Admission::Refuse(Refusal::RequestInvalid(InvalidRequest::HopByHopAbuse));
     }
     match IdempotencyKey::find(headers, &policy.key) {
         Ok(Some(key)) => Admission::Guard(key),
@@ -74,14 +82,15 @@ fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether the content is gRPC (`application/grpc`, `application/grpc+proto`, `application/grpc-web`, …).
+/// Whether the content is gRPC (`application/grpc`, `application/grpc+proto`, `application/grpc-web`, …), beyond doubt:
+/// the only line says so, and it is not a list, which is what an intermediary makes of several lines (RFC 9110 §5.3).
 #[must_use]
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     const PREFIX: &[u8] = b"application/grpc";
-    headers.get_all(header::CONTENT_TYPE).iter().any(|value| {
-        let value = value.as_bytes().trim_ascii_start();
-        value.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
-    })
+    let mut lines = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(value), None) = (lines.next(), lines.next()) else { return false };
+    let value = value.as_bytes().trim_ascii_start();
+    value.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX)) && !value.contains(&b',')
 }
 
 /// Whether any `Connection` line names a field for which `which` holds. The name is given in lower case.
@@ -96,11 +105,13 @@ pub fn connection_names(headers: &HeaderMap, which: impl Fn(&str) -> bool) -> bo
 }
 
 /// Whether the gate depends on the field `name`: a client that has it removed as hop-by-hop hides the key, the
-/// caller, or where the request goes and ends.
+/// caller, which request it is, or where it goes and ends.
 fn is_identifying(policy: &Policy, name: &str) -> bool {
-    const ALWAYS: [&str; 3] = ["host", "content-length", "transfer-encoding"];
+    const ALWAYS: [&str; 5] = ["host", "content-length", "transfer-encoding", "content-type", "content-encoding"];
     name == policy.key.header.as_str()
         || ALWAYS.contains(&name)
+        || is_method_override(name)
+        || policy.fingerprint.headers.iter().any(|listed| listed.as_str() == name)
         || policy.scope.sources.iter().any(|source| match source {
             ScopeSource::Header(header) => header.0.as_str() == name,
             ScopeSource::Cookie(_) => name == "cookie",

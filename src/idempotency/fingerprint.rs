@@ -11,7 +11,7 @@ mod multipart;
 
 use std::{borrow::Cow, fmt};
 
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, Method, header};
 
 use self::media::ContentType;
 use super::{
@@ -28,7 +28,8 @@ pub struct Fingerprint(pub [u8; 32]);
 impl Fingerprint {
     /// The fingerprint of a complete request under `rules`.
     ///
-    /// Counted are, in this order: the method; the three method-override fields; the authority in lower case without
+    /// Counted are, in this order: the method; the three method-override fields, and in a hash of its own domain their
+    /// twins with underscores where there are any; the authority in lower case without
     /// `:80`, `:443` or an empty port (whatever the scheme: a balancer may add either); path and query as forwarded;
     /// `Content-Type` as sent but for the boundary of a multipart type; `Content-Encoding`; the listed fields, whose
     /// order in the configuration does not matter; the body. Of a field all lines count, without white space at their
@@ -38,9 +39,16 @@ impl Fingerprint {
     /// `identity`, a syntax error, a repeated member, or (for `form`) another content type make it raw.
     #[must_use]
     pub fn of(rules: &FingerprintRules, head: &RequestHead<'_>, body: &[u8]) -> Self {
-        let mut digest = Digest::new("oncegate/fingerprint/v1");
+        let twins = override_twins(head.headers);
+        let mut digest = Digest::new(if twins.is_empty() { DOMAIN } else { DOMAIN_WITH_TWINS });
         digest.part(head.method.as_str().as_bytes());
         for name in METHOD_OVERRIDES {
+            lines(&mut digest, head.headers, name);
+        }
+        if !twins.is_empty() {
+            digest.number(twins.len());
+        }
+        for name in twins {
             lines(&mut digest, head.headers, name);
         }
         digest.part(normal_authority(head.authority).as_bytes());
@@ -58,6 +66,12 @@ impl Fingerprint {
     }
 }
 
+/// The domain of the hash.
+const DOMAIN: &str = "oncegate/fingerprint/v1";
+
+/// The domain where the hash counts twins of method overrides, which hardly any request has.
+const DOMAIN_WITH_TWINS: &str = "oncegate/fingerprint/v1/twins";
+
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fingerprint(…)")
@@ -66,6 +80,33 @@ impl fmt::Debug for Fingerprint {
 
 /// The fields by which a client asks for another method than the one of its request line. In lower case.
 pub const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
+/// Whether the field `name` (in lower case) is a method override, or the twin of one with underscores for hyphens: CGI
+/// and its heirs (WSGI, Rack, PHP) cannot tell them apart (RFC 3875 §4.1.18).
+pub(super) fn is_method_override(name: &str) -> bool {
+    METHOD_OVERRIDES.iter().any(|field| {
+        let same = |(ours, theirs): (u8, u8)| ours == theirs || (ours == b'-' && theirs == b'_');
+        field.len() == name.len() && field.bytes().zip(name.bytes()).all(same)
+    })
+}
+
+/// The methods that a request asks for by override, in upper case: every member of every such field, for frameworks
+/// take a list by its first member or by its last one. What cannot be a method is left out.
+pub fn overriding_methods(headers: &HeaderMap) -> impl Iterator<Item = Method> + '_ {
+    headers
+        .iter()
+        .filter(|(name, _)| is_method_override(name.as_str()))
+        .flat_map(|(_, value)| value.as_bytes().split(|&byte| byte == b','))
+        .filter_map(|member| Method::from_bytes(&member.trim_ascii().to_ascii_uppercase()).ok())
+}
+
+/// The method overrides of a request that are spelled with underscores, in the order of their names.
+fn override_twins(headers: &HeaderMap) -> Vec<&str> {
+    let is_twin = |name: &&str| name.contains('_') && is_method_override(name);
+    let mut twins: Vec<&str> = headers.keys().map(HeaderName::as_str).filter(is_twin).collect();
+    twins.sort_unstable();
+    twins
+}
 
 /// `authority` in lower case, without a port that is the default of http or https, or empty.
 fn normal_authority(authority: &str) -> Cow<'_, str> {

@@ -54,7 +54,7 @@ pub enum Refusal {
 /// What makes a request contradictory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidRequest {
-    /// `Connection` names the key header, a scope source, `Host` or a framing field.
+    /// `Connection` names the key header, a scope source, `Host`, a framing field, or a field that the fingerprint counts.
     HopByHopAbuse,
     /// A scope source occurs twice.
     CallerTwice,

@@ -9,6 +9,7 @@ use std::{borrow::Cow, fmt};
 
 use http::{HeaderMap, HeaderName, header};
 
+use self::jwt::{Issuer, Jwt};
 use super::{
     digest::Digest,
     field::trim_ows,
@@ -22,7 +23,7 @@ use super::{
 pub struct Caller {
     /// Digest of the identity: of the credentials, or of `iss` and `sub` where one is a JWT.
     identity: Identity,
-    /// Hash of the whole credentials.
+    /// Hash of the whole credentials: of a JWT the token, of any other its value as sent.
     tag: CallerTag,
     /// Whether an unverified JWT named the caller.
     by_unverified_jwt: bool,
@@ -89,14 +90,20 @@ impl Caller {
             for digest in [&mut identity, &mut tag] {
                 digest.part(source.kind().as_bytes()).part(source.name().as_bytes());
             }
-            tag.part(credential);
-            match is_authorization(source).then(|| jwt::subject(credential)).flatten() {
-                Some(jwt) => {
+            match is_authorization(source).then(|| jwt::read(credential)).flatten() {
+                Some(Jwt { issuer, subject, token }) => {
                     by_unverified_jwt = true;
-                    identity.part(b"jwt").part(jwt.iss.as_bytes()).part(jwt.sub.as_bytes());
+                    match &issuer {
+                        Issuer::Text(text) => identity.part(b"jwt").part(text.as_bytes()),
+                        Issuer::Other(json) => identity.part(b"jwt of an issuer in JSON").part(json.as_bytes()),
+                    };
+                    identity.part(subject.as_bytes());
+                    // How the scheme is spelled and what stands between it and the token makes no other credential.
+                    tag.part(b"jwt").part(token);
                 }
                 None => {
                     identity.part(b"as sent").part(credential);
+                    tag.part(b"as sent").part(credential);
                 }
             }
         }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header, request::Parts};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
@@ -30,8 +30,7 @@ use super::{
 };
 use crate::{
     idempotency::{
-        Admission, Caller, Claim, Fingerprint, IdempotencyKey, RecordKey, Refusal, RequestHead, decide,
-        fingerprint::METHOD_OVERRIDES,
+        Admission, Caller, Claim, Fingerprint, IdempotencyKey, RecordKey, Refusal, RequestHead, decide, fingerprint,
         refusal::{InvalidRequest, Overload},
         scope::CallerError,
     },
@@ -167,16 +166,9 @@ fn final_recipient() -> Response<Body> {
 /// Whether a request that is not protected by its own method asks, by override, for a method that requires a key
 /// here (CONTRACT §8).
 fn overrides_into_required(received: &Received) -> bool {
-    METHOD_OVERRIDES.iter().flat_map(|name| received.parts.headers.get_all(*name)).any(|value| {
-        let method = value.as_bytes().trim_ascii().to_ascii_uppercase();
-        Method::from_bytes(&method).is_ok_and(|method| {
-            method != received.parts.method
-                && received.live.routes.override_hits_required(
-                    &received.intake.authority,
-                    received.parts.uri.path(),
-                    &method,
-                )
-        })
+    let (authority, path) = (&received.intake.authority, received.parts.uri.path());
+    fingerprint::overriding_methods(&received.parts.headers).any(|method| {
+        method != received.parts.method && received.live.routes.override_hits_required(authority, path, &method)
     })
 }
 

@@ -12,12 +12,28 @@ use std::{borrow::Cow, fmt};
 /// suffixes and double encoding stay as they are. The asterisk form (`*`) is its own canonical form.
 #[must_use]
 pub fn canonical(path: &str) -> Cow<'_, str> {
-    // A fragment cannot be in a request target; an upstream that finds one will most likely cut it off.
-    let path = path.find(['?', '#']).map_or(path, |end| &path[..end]);
+    let path = without_query(path);
     if path == "*" || is_canonical(path) {
         return Cow::Borrowed(path);
     }
-    let decoded = decode(path);
+    Cow::Owned(fold_segments(&decode(path, true)))
+}
+
+/// The same path as an upstream reads it that splits it at slashes first and decodes the pieces: the canonical form,
+/// but `%2F` is a part of its segment. `None` where the path has no `%2F`, and there is one reading only.
+pub(super) fn canonical_of_pieces(path: &str) -> Option<String> {
+    let path = without_query(path);
+    let has_slash = path.as_bytes().windows(3).any(|three| three.eq_ignore_ascii_case(b"%2f"));
+    has_slash.then(|| fold_segments(&decode(path, false)))
+}
+
+fn without_query(path: &str) -> &str {
+    // A fragment cannot be in a request target; an upstream that finds one will most likely cut it off.
+    path.find(['?', '#']).map_or(path, |end| &path[..end])
+}
+
+/// A decoded path without `;parameters`, empty segments and dot segments.
+fn fold_segments(decoded: &str) -> String {
     let mut segments: Vec<&str> = Vec::new();
     for segment in decoded.split('/') {
         let segment = segment.split(';').next().unwrap_or_default();
@@ -37,7 +53,7 @@ pub fn canonical(path: &str) -> Cow<'_, str> {
     if canonical.is_empty() {
         canonical.push('/');
     }
-    Cow::Owned(canonical)
+    canonical
 }
 
 /// Whether `path` is certainly canonical: what nearly every request has, told without an allocation.
@@ -52,8 +68,9 @@ fn is_canonical(path: &str) -> bool {
         && bytes.windows(2).all(|pair| pair[0] != b'/' || !matches!(pair[1], b'/' | b'.'))
 }
 
-/// Decodes unreserved characters (RFC 3986 §2.3) and `%2F`; writes everything else in its one ASCII form.
-fn decode(path: &str) -> String {
+/// Decodes unreserved characters (RFC 3986 §2.3) and, where `slashes`, `%2F`; writes everything else in its one ASCII
+/// form.
+fn decode(path: &str, slashes: bool) -> String {
     let bytes = path.as_bytes();
     let mut decoded = String::with_capacity(bytes.len());
     let mut at = 0;
@@ -66,7 +83,7 @@ fn decode(path: &str) -> String {
         match hex(bytes.get(at)).zip(hex(bytes.get(at + 1))) {
             Some((high, low)) => {
                 let byte = high << 4 | low;
-                push_byte(&mut decoded, byte, byte == b'/' || is_unreserved(byte));
+                push_byte(&mut decoded, byte, (slashes && byte == b'/') || is_unreserved(byte));
                 at += 2;
             }
             // A percent sign that encodes nothing is one itself; left bare it could team up with what follows it.

@@ -131,6 +131,55 @@ fn no_look_alike_walks_around_a_route() {
 }
 
 #[test]
+fn an_encoded_slash_does_not_walk_around_a_parameter_of_a_route_that_requires_a_key() {
+    let mut off = route("off", "/off/{id}/x", POST).required();
+    off.policy.mode = Mode::Off;
+    let table = table(vec![
+        route("transfer", "/acc/{id}/transfers", POST).required(),
+        route("loose", "/Loose/{id}/x", POST).required().in_any_case(),
+        route("files", "/files/{*rest}", POST),
+        route("file", "/files/{name}", POST).required(),
+        route("free", "/free/{id}/x", POST),
+        off,
+    ]);
+    for (path, name) in [
+        ("/acc/1/transfers", "transfer"),
+        ("/acc/1%2fx/transfers", "transfer"),
+        ("/acc/1%2Fx/transfers/", "transfer"),
+        ("/acc/%2f/transfers", "transfer"),
+        ("/acc%2f1/transfers", "transfer"),
+        ("/acc/1%2f../transfers", "transfer"),
+        ("/acc/1%252fx/transfers", "transfer"),
+        ("/loose/1%2fx/X", "loose"),
+        // Of two routes that one path leads to, the one that requires a key.
+        ("/files/a/b", "files"),
+        ("/files/a%2fb", "file"),
+        // Nothing is required: the canonical path decides alone.
+        ("/free/1%2fx/x", "_defaults"),
+        ("/off/1%2fx/x", "_defaults"),
+        ("/acc/1/x/transfers", "_defaults"),
+    ] {
+        assert_eq!(found(&table, &Method::POST, "a", path), name, "{path}");
+        assert_eq!(
+            table.override_hits_required("a", path, &Method::POST),
+            ["transfer", "loose", "file"].contains(&name),
+            "{path}"
+        );
+    }
+    assert_eq!(found(&table, &Method::PUT, "a", "/acc/1%2fx/transfers"), "_defaults");
+    assert!(!table.override_hits_required("a", "/acc/1%2fx/transfers", &Method::PUT));
+}
+
+#[test]
+fn an_encoded_slash_does_not_lead_away_from_defaults_that_require_a_key() {
+    let mut table = table(vec![route("hooks", "/hooks/{*rest}", POST)]);
+    table.defaults = Arc::new(Route { policy: policy(POST, true), ..route("_defaults", "/", POST) });
+    assert_eq!(found(&table, &Method::POST, "a", "/hooks/1"), "hooks");
+    assert_eq!(found(&table, &Method::POST, "a", "/hooks/1%2f2"), "hooks");
+    assert_eq!(found(&table, &Method::POST, "a", "/hooks%2f1"), "_defaults");
+}
+
+#[test]
 fn letter_case_is_ignored_where_the_route_says_so() {
     let table = table(vec![route("exact", "/pay", POST), route("loose", "/PAY", POST).in_any_case()]);
     assert_eq!(found(&table, &Method::POST, "a", "/pay"), "exact");

@@ -2,16 +2,13 @@
 
 use std::fmt::Write;
 
-use http::Method;
-
 use super::request::Described;
 use crate::{
     cli::output::{counted, duration, size},
     config::Settings,
     idempotency::{
         Admission, BypassReason, Caller, Fingerprint, IdempotencyKey, Policy, RecordKey, RequestHead, RouteName,
-        decide,
-        fingerprint::METHOD_OVERRIDES,
+        decide, fingerprint,
         key::KeyError,
         policy::{Anonymous, BodyForm, InFlight, Mode, OnStoreDown, OnUnknown, ScopeRules},
         refusal::{InvalidRequest, Refusal},
@@ -43,12 +40,8 @@ pub(super) fn explain(settings: &Settings, request: &Described) -> String {
 
 /// Whether a method-override field asks for a method that requires a key here (CONTRACT §8).
 fn overrides_into_required(settings: &Settings, request: &Described) -> bool {
-    METHOD_OVERRIDES.iter().flat_map(|name| request.headers.get_all(*name)).any(|value| {
-        let method = value.as_bytes().trim_ascii().to_ascii_uppercase();
-        Method::from_bytes(&method).is_ok_and(|method| {
-            method != request.method
-                && settings.routes.override_hits_required(&request.authority, request.path(), &method)
-        })
+    fingerprint::overriding_methods(&request.headers).any(|method| {
+        method != request.method && settings.routes.override_hits_required(&request.authority, request.path(), &method)
     })
 }
 

@@ -145,6 +145,8 @@ fn grpc_is_never_protected_and_refused_where_a_key_is_required() {
         (b"text/application/grpc", false),
         (b"", false),
         (b"\xffapplication/grpc", false),
+        // A list says two things.
+        (b"application/grpc, application/json", false),
     ] {
         let keyed = headers(&[("content-type", content_type), KEY]);
         let plain = headers(&[("content-type", content_type)]);
@@ -163,9 +165,36 @@ fn grpc_is_never_protected_and_refused_where_a_key_is_required() {
             assert_eq!(admit(&required, &Method::POST, &plain), Admission::Refuse(Refusal::KeyMissing), "{name}");
         }
     }
-    let second_line = headers(&[("content-type", b"text/plain"), ("content-type", b"application/grpc")]);
-    assert!(is_grpc(&second_line));
     assert!(!is_grpc(&HeaderMap::new()));
+}
+
+#[test]
+fn two_content_types_never_switch_protection_off() {
+    const JSON: (&str, &[u8]) = ("content-type", b"application/json");
+    const GRPC: (&str, &[u8]) = ("content-type", b"application/grpc");
+    let refused = Admission::Refuse(Refusal::RequestInvalid(InvalidRequest::Http("more than one Content-Type line")));
+    for types in [[JSON, GRPC], [GRPC, JSON], [GRPC, GRPC], [JSON, JSON]] {
+        assert!(!is_grpc(&headers(&types)), "{types:?}");
+        let [one, two] = types;
+        let (keyed, keyless) = (headers(&[one, two, KEY]), headers(&types));
+        assert_eq!(admit(&samples::policy(), &Method::POST, &keyed), refused, "{types:?}");
+        assert_eq!(admit(&requiring(), &Method::POST, &keyed), refused, "{types:?}");
+        assert_eq!(admit(&requiring(), &Method::POST, &keyless), refused, "{types:?}");
+        // What is not protected passes as it is.
+        let bypass = Admission::Bypass(BypassReason::NoKey);
+        assert_eq!(admit(&samples::policy(), &Method::POST, &keyless), bypass, "{types:?}");
+    }
+}
+
+#[test]
+fn grpc_that_has_its_content_type_removed_on_the_way_is_refused() {
+    let content_type: (&str, &[u8]) = ("content-type", b"application/grpc");
+    for nominated in ["Content-Type", "close, content-type", "Content-Encoding"] {
+        let lines = headers(&[content_type, ("connection", nominated.as_bytes()), KEY]);
+        for policy in [samples::policy(), requiring()] {
+            assert_eq!(admit(&policy, &Method::POST, &lines), hop_by_hop_abuse(), "{nominated}");
+        }
+    }
 }
 
 #[test]
@@ -183,6 +212,14 @@ fn a_connection_field_that_names_what_the_gate_depends_on_is_refused() {
         (&[b"Host"], true),
         (&[b"close, Content-Length"], true),
         (&[b"Transfer-Encoding"], true),
+        (&[b"Content-Type"], true),
+        (&[b"content-encoding"], true),
+        (&[b"X-HTTP-Method-Override"], true),
+        (&[b"x-http-method"], true),
+        (&[b"x-method-override"], true),
+        (&[b"X_HTTP_Method-Override"], true),
+        (&[b"x-http-methods"], false),
+        (&[b"content-language"], false),
         // A byte outside ASCII hides nothing, neither in the name before nor on the line before.
         (&[b"\xff, idempotency-key"], true),
         (&[b"x-\xe9t\xe9", b"idempotency-key, \xff"], true),
@@ -231,6 +268,15 @@ fn naming_the_cookie_field_is_refused_where_a_cookie_is_a_scope_source() {
     }
     // What is no source of this route may be named.
     assert_eq!(admit(&policy, &Method::POST, &headers(&[("connection", b"authorization"), KEY])), guard(&policy));
+}
+
+#[test]
+fn naming_a_field_of_the_fingerprint_is_refused_on_the_route_that_lists_it() {
+    let mut policy = samples::policy();
+    let lines = headers(&[("connection", b"X-Tenant"), KEY]);
+    assert_eq!(admit(&policy, &Method::POST, &lines), guard(&policy));
+    policy.fingerprint.headers = vec![HeaderName::from_static("x-tenant")];
+    assert_eq!(admit(&policy, &Method::POST, &lines), hop_by_hop_abuse());
 }
 
 #[test]

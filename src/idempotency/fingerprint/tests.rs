@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use proptest::prelude::*;
 
-use super::{Fingerprint, METHOD_OVERRIDES};
+use super::{Fingerprint, METHOD_OVERRIDES, overriding_methods};
 use crate::idempotency::{
     RequestHead,
     policy::{BodyForm, FingerprintRules},
@@ -153,6 +153,59 @@ fn every_method_override_counts_by_name_by_line_and_by_being_there() {
         all.push(request().with(name, "DELETE, DELETE").raw());
     }
     assert_all_different(all);
+}
+
+/// Every override but the canonical ones that CGI takes for one of them.
+const TWINS: [&str; 5] =
+    ["x_http_method_override", "x_http_method", "x_method_override", "x-http_method-override", "x-http_method"];
+
+#[test]
+fn the_twins_of_method_overrides_count_too() {
+    let mut all = vec![request().raw()];
+    all.extend(METHOD_OVERRIDES.map(|name| request().with(name, "PUT").raw()));
+    for name in TWINS {
+        all.push(request().with(name, "").raw());
+        all.push(request().with(name, "PUT").raw());
+        all.push(request().with(name, "PUT").with(name, "PUT").raw());
+        all.push(request().with("x-http-method", "PUT").with(name, "PUT").raw());
+    }
+    all.push(request().with("x_http_method", "PUT").with("x_method_override", "PATCH").raw());
+    assert_all_different(all);
+    // Neither the order of the fields counts nor what only looks like one of them.
+    assert_eq!(
+        request().with("x_http_method", "PUT").with("x_method_override", "PATCH").raw(),
+        request().with("x_method_override", "PATCH").with("x_http_method", "PUT").raw(),
+    );
+    assert_eq!(request().raw(), request().with("x_http_methods", "PUT").with("x_method", "PUT").raw());
+}
+
+#[test]
+fn every_member_of_every_override_asks_for_a_method() {
+    let asked = |lines: &[(&'static str, &str)]| {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+        }
+        let mut methods: Vec<String> = overriding_methods(&headers).map(|method| method.to_string()).collect();
+        methods.sort_unstable();
+        methods.join(" ")
+    };
+    for name in METHOD_OVERRIDES.into_iter().chain(TWINS) {
+        for (value, methods) in [
+            ("POST", "POST"),
+            ("post", "POST"),
+            (" \tPost ", "POST"),
+            ("POST,", "POST"),
+            (",,POST , x", "POST X"),
+            ("delete,put", "DELETE PUT"),
+            ("", ""),
+            ("PO ST", ""),
+        ] {
+            assert_eq!(asked(&[(name, value)]), methods, "{name}: {value}");
+        }
+        assert_eq!(asked(&[(name, "PUT"), (name, "POST"), ("x-method-override", "PATCH")]), "PATCH POST PUT", "{name}");
+    }
+    assert_eq!(asked(&[("x-http-methods", "POST"), ("method-override", "POST"), ("x.http.method", "POST")]), "");
 }
 
 #[test]

@@ -79,6 +79,23 @@ fn a_percent_sign_that_encodes_nothing_cannot_team_up() {
     assert_eq!(canonical("/a%zz"), "/a%25zz");
 }
 
+#[test]
+fn a_path_with_an_encoded_slash_has_a_second_reading() {
+    for (path, expected) in [
+        ("/acc/1%2fx/transfers", "/acc/1%2Fx/transfers"),
+        ("/acc/%2F/transfers/", "/acc/%2F/transfers"),
+        ("//%61cc/1%2Fx;v=1/./transfers?a=b", "/acc/1%2Fx/transfers"),
+        ("/acc/1%2f../transfers", "/acc/1%2F../transfers"),
+        ("/%2f", "/%2F"),
+        ("%2Fpay", "/%2Fpay"),
+    ] {
+        assert_eq!(canonical_of_pieces(path).as_deref(), Some(expected), "{path}");
+    }
+    for path in ["/", "*", "/acc/1/transfers", "/acc/%252f/x", "/a%2", "/a%2e%20", "/a?b=%2f", "/a#%2F"] {
+        assert_eq!(canonical_of_pieces(path), None, "{path}");
+    }
+}
+
 fn matches(template: &str, path: &str) -> bool {
     PathTemplate::parse(template).unwrap().matches(&canonical(path))
 }
