@@ -406,6 +406,41 @@ fn chunks_that_are_none_never_claim_and_never_end_properly_upstream() {
 }
 
 #[test]
+fn an_upload_that_breaks_off_is_blamed_on_its_client() {
+    // An upstream that waits for the end of what it is sent.
+    let upstream = Upstream::start(Script::on_head(|exchange| {
+        exchange.read_body();
+        if exchange.request.body.complete {
+            exchange.answer(200, &[], b"");
+        } else {
+            exchange.close();
+        }
+    }));
+    let gate = Gate::before(&upstream).start();
+    let head = Req::new("PUT", "/up").header("Transfer-Encoding", "chunked").head_bytes();
+    let mut client = gate.raw([head.as_slice(), b"5\r\nhello\r\nzz\r\n"].concat());
+    let answer = client.response_to("PUT");
+    answer.expect(400, "request-invalid", "");
+    client.expect_closed();
+}
+
+#[test]
+fn an_http_1_0_client_is_told_that_an_answer_of_unknown_length_ends_with_the_connection() {
+    let upstream = Upstream::start(Script::on_request(|exchange| {
+        exchange.chunked(200, &[]);
+        exchange.chunk(b"hello");
+        exchange.last_chunk(&[]);
+    }));
+    let gate = Gate::before(&upstream).start();
+    let mut client = gate.raw(b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    let answer = client.response_to("GET");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+    // hyper adds what an HTTP/1.0 client asked for; `close` outranks it (RFC 9112 §9.3).
+    assert_eq!(answer.header("connection"), Some("close, keep-alive"));
+    client.expect_closed();
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order() {
     let upstream = Upstream::start(Script::on_request(|exchange| {
         let target = exchange.request.target.clone();

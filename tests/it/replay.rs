@@ -13,6 +13,7 @@ each_store! {
     a_retry_gets_the_status_the_lines_and_the_bytes_of_the_first_answer => same_answer;
     an_answer_without_a_body_is_replayed_without_one => bodyless;
     trailers_are_replayed_to_clients_that_take_them => trailers;
+    trailers_obey_the_rules_of_header_lines => trailer_rules;
     a_replay_over_h2_is_the_same_answer => over_h2;
 }
 
@@ -169,6 +170,31 @@ fn trailers(backend: &Backend) {
     let answer = gate.send(&Req::pay("k1"));
     assert_eq!((answer.text().as_str(), answer.trailers.len(), answer.complete), ("hello world", 0, true));
     assert_eq!(upstream.executions("k1"), 1);
+}
+
+fn trailer_rules(backend: &Backend) {
+    let upstream = Upstream::start(Script::on_request(|exchange| {
+        exchange.execute();
+        let names = "X-Sum, Idempotency-Status, Idempotent-Replayed, X-Request-Id";
+        exchange.chunked(200, &[("Trailer", names)]);
+        exchange.chunk(b"hello");
+        exchange.last_chunk(&[
+            ("X-Sum", "5"),
+            ("Idempotency-Status", "forged"),
+            ("Idempotent-Replayed", "true"),
+            ("X-Request-Id", "r-1"),
+        ]);
+    }));
+    let gate = backend.gate(&upstream).start();
+    let request = Req::pay("k1").header("TE", "trailers").header("Connection", "TE");
+    for (status, request_ids) in [("executed", &["r-1"][..]), ("replayed", &[])] {
+        let answer = gate.send(&request);
+        answer.expect(200, "", status);
+        assert_eq!(trailer(&answer, "x-sum"), ["5"]);
+        assert_eq!(trailer(&answer, "x-request-id"), request_ids);
+        assert!(trailer(&answer, "idempotency-status").is_empty(), "{answer:?}");
+        assert!(trailer(&answer, "idempotent-replayed").is_empty(), "{answer:?}");
+    }
 }
 
 fn over_h2(backend: &Backend) {
