@@ -41,6 +41,15 @@ pub struct RedisStore {
     timeout: Duration,
 }
 
+/// Whether an operation may go to a Redis that has just refused another for want of a right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// Not before it was looked at again: a claim is won only where its outcome can be written down.
+    Needed,
+    /// At once: it executes nothing.
+    Needless,
+}
+
 impl RedisStore {
     /// Connects to the Redis at `address`.
     ///
@@ -59,13 +68,20 @@ impl RedisStore {
     }
 
     /// Runs `operation` on a live link; finding one and the answer take at most `timeout` together.
-    async fn attempt<T>(&self, operation: impl AsyncFnOnce(&Link) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    async fn attempt<T>(
+        &self,
+        trust: Trust,
+        operation: impl AsyncFnOnce(&Link) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let deadline = Instant::now() + self.timeout;
-        let link = self.link.get(deadline).await?;
+        let link = match trust {
+            Trust::Needed => self.link.get_trusted(deadline).await?,
+            Trust::Needless => self.link.get(deadline).await?,
+        };
         match timeout_at(deadline, operation(&link)).await {
             Ok(result) => {
-                if let Err(StoreError::Refused(_)) = &result {
-                    self.link.doubt();
+                if let Err(StoreError::Refused(text)) = &result {
+                    self.link.doubt(text);
                 }
                 result
             }
@@ -180,7 +196,8 @@ fn occupant(key: &RecordKey, record: Bytes, pttl: i64) -> Result<Occupant, Store
 
 impl Store for RedisStore {
     fn swap<'a>(&'a self, key: &'a RecordKey, expect: Expect, write: Write) -> Reply<'a, Swapped> {
-        Box::pin(self.attempt(async move |link: &Link| match (expect, &write) {
+        let trust = if matches!(write, Write::Hold(_)) { Trust::Needed } else { Trust::Needless };
+        Box::pin(self.attempt(trust, async move |link: &Link| match (expect, &write) {
             (Expect::Absent, Write::Hold(_)) => self.claim(link, key, &write).await,
             (Expect::Absent | Expect::HeldBy(_) | Expect::Doubtful(_) | Expect::Occupied(_), _) => {
                 swap(link, key, &self.name(key), expect, &write, Sending::ByHash).await
@@ -189,10 +206,10 @@ impl Store for RedisStore {
     }
 
     fn read<'a>(&'a self, key: &'a RecordKey) -> Reply<'a, Option<Occupant>> {
-        Box::pin(self.attempt(async move |link: &Link| look(link, key, &self.name(key)).await))
+        Box::pin(self.attempt(Trust::Needless, async move |link: &Link| look(link, key, &self.name(key)).await))
     }
 
     fn ping(&self) -> Reply<'_, ()> {
-        Box::pin(self.attempt(async |link: &Link| link.ping().await))
+        Box::pin(self.attempt(Trust::Needed, async |link: &Link| link.ping().await))
     }
 }

@@ -39,6 +39,36 @@ fn a_store_that_is_down_means_503_and_nothing_executed() {
 }
 
 #[test]
+fn a_right_that_redis_takes_away_stops_executions_until_it_is_back() {
+    let redis = RedisServer::start();
+    let upstream = Upstream::paying();
+    let acl = |rights: &str| {
+        let words: Vec<&str> = "ACL SETUSER gate on >secret ~oncegate:*".split(' ').chain(rights.split(' ')).collect();
+        assert_eq!(redis.command(&words), "+OK\r\n");
+    };
+    acl("resetchannels -@all +ping +info +select +get +getrange +set +del +pttl +eval +evalsha");
+    let gate = Gate::before(&upstream).store(&redis.url().replace("://", "://gate:secret@")).start();
+    gate.send(&Req::pay("k1")).expect(201, "", "executed");
+    acl("-eval -evalsha");
+    // Claimed before anyone could know; what it did cannot be written down.
+    gate.send(&Req::pay("k2")).expect(201, "", "unrecorded");
+    for key in ["k3", "k4", "k5"] {
+        gate.send(&Req::pay(key)).expect(503, "store-unavailable", "not-executed");
+        assert_eq!(upstream.executions(key), 0);
+    }
+    gate.wait_not_ready();
+    let said = gate.wait_log("the lost right", |event| {
+        event["level"] == "ERROR" && event.to_string().contains("the store cannot be used")
+    });
+    assert!(said.to_string().contains("eval") && said.to_string().contains("ACL SETUSER"), "{said}");
+    acl("+eval +evalsha");
+    gate.wait_ready();
+    gate.send(&Req::pay("k3")).expect(201, "", "executed");
+    gate.send_until_settled(&Req::pay("k2")).expect(201, "", "replayed");
+    assert_eq!((upstream.executions("k2"), upstream.executions("k3")), (1, 1));
+}
+
+#[test]
 fn a_route_that_bypasses_says_unprotected() {
     let mut redis = RedisServer::start();
     let upstream = Upstream::paying();
@@ -191,7 +221,7 @@ fn a_gate_whose_store_is_away_at_start_runs_and_is_not_ready() {
     let upstream = Upstream::paying();
     redis.kill();
     let gate = Gate::before(&upstream).store(&redis.url()).unready().start();
-    assert_eq!(gate.admin_get("/readyz").status, 503);
+    gate.wait_not_ready();
     assert_eq!(gate.admin_get("/livez").status, 200);
     gate.send(&Req::pay("k1")).expect(503, "store-unavailable", "not-executed");
     gate.send(&Req::get("/x")).expect(201, "", "");

@@ -78,6 +78,11 @@ pub(super) fn is_unfit(error: &RedisError) -> bool {
     }
 }
 
+/// Whether a refusal, in the words of [`refusal`], is one that an operator must lift: it meets every cell alike.
+pub(super) fn is_about_rights(refusal: &str) -> bool {
+    ["NOPERM:", "NOAUTH:", "ERR:"].iter().any(|code| refusal.starts_with(code))
+}
+
 /// Whether the script must be sent in full.
 pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)

@@ -31,10 +31,15 @@ pub(super) enum Verdict {
     Unfit(String),
 }
 
-impl From<RedisError> for Verdict {
-    fn from(error: RedisError) -> Self {
-        let text = errors::refusal(&error).unwrap_or_else(|| error.to_string());
-        if errors::is_unfit(&error) { Self::Unfit(text) } else { Self::Unreachable(text) }
+/// What it says about a Redis that `error` came of connecting to it, or of asking what it is.
+pub(super) fn verdict(error: &RedisError, requirements: &Requirements) -> Verdict {
+    let text = errors::refusal(error).unwrap_or_else(|| error.to_string());
+    if error.code() == Some("NOPERM") {
+        Verdict::Unfit(format!("{text}. {}", acl(&requirements.namespace)))
+    } else if errors::is_unfit(error) {
+        Verdict::Unfit(text)
+    } else {
+        Verdict::Unreachable(text)
     }
 }
 
@@ -69,7 +74,7 @@ impl Advice {
 /// Looks at the Redis behind `link`.
 pub(super) async fn examine(link: &Link, requirements: &Requirements) -> Result<Vec<Advice>, Verdict> {
     let mut connection = link.lane(false);
-    let info: String = cmd("INFO").query_async(&mut connection).await?;
+    let info: String = cmd("INFO").query_async(&mut connection).await.map_err(|error| verdict(&error, requirements))?;
     judge(&info, requirements.allow_eviction)
 }
 
@@ -117,8 +122,9 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Makes, reads and removes a trial cell, so that a missing right is found at the start and not by a client.
+/// Pings, and makes, reads and removes a trial cell, so that a missing right is found here and not by a client.
 pub(super) async fn rehearse(link: &Link, requirements: &Requirements) -> Result<(), Verdict> {
+    fit_for_use(link.ping().await, requirements)?;
     // A cell of its own: nobody else's rehearsal may answer for this one.
     let mut key = RecordKey([0; 32]);
     getrandom::fill(&mut key.0).map_err(|error| Verdict::Unreachable(error.to_string()))?;
@@ -144,7 +150,7 @@ pub(super) async fn rehearse(link: &Link, requirements: &Requirements) -> Result
 fn fit_for_use<T>(outcome: Result<T, StoreError>, requirements: &Requirements) -> Result<(), Verdict> {
     match outcome {
         Ok(_) | Err(StoreError::Corrupt(_)) => Ok(()),
-        Err(StoreError::Refused(text)) if text.starts_with("NOPERM") || text.starts_with("ERR") => {
+        Err(StoreError::Refused(text)) if errors::is_about_rights(&text) => {
             Err(Verdict::Unfit(format!("{text}. {}", acl(&requirements.namespace))))
         }
         // A full disk or memory passes, and stops no replay.

@@ -84,7 +84,7 @@ async fn greet(
     patience: Duration,
     drivers: &mut Drivers,
 ) -> Result<MultiplexedConnection, RedisError> {
-    let mut info = RedisConnectionInfo::default().set_db(i64::from(address.database)).set_skip_set_lib_name();
+    let mut info = RedisConnectionInfo::default().set_skip_set_lib_name();
     if let Some(username) = &address.username {
         info = info.set_username(username);
     }
@@ -97,8 +97,14 @@ async fn greet(
         .set_response_timeout(None)
         .set_pipeline_buffer_size(PIPELINE);
     let greeting = MultiplexedConnection::new_with_config(&info, stream, config);
-    let (connection, driver) = within(patience, greeting).await?;
+    let (mut connection, driver) = within(patience, greeting).await?;
     drivers.spawn(driver);
+    if address.database != 0 {
+        // Not left to the library, which hides whether it is the right or the database that is missing.
+        let mut select = cmd("SELECT");
+        select.arg(address.database);
+        within(patience, select.query_async::<()>(&mut connection)).await?;
+    }
     Ok(connection)
 }
 

@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use super::{
+    errors,
     fitness::{self, Advice, Requirements, Verdict},
     link::{Drivers, Link},
 };
@@ -37,7 +38,7 @@ const LOGGED_AGAIN: Duration = Duration::from_secs(60);
 /// A link that is there whenever there can be one. Dropping it ends its task and its connections.
 #[derive(Debug)]
 pub(super) struct Supervised {
-    condition: watch::Receiver<Condition>,
+    condition: Arc<watch::Sender<Condition>>,
     doubt: Arc<AtomicBool>,
     task: AbortHandle,
 }
@@ -46,9 +47,21 @@ pub(super) struct Supervised {
 #[derive(Clone, Debug)]
 enum Condition {
     Up(Arc<Link>),
+    /// Redis refused something for want of a right: whether it is still fit is being found out, and until then no
+    /// claim is sent whose outcome might not be written down.
+    Suspect(Arc<Link>, Suspicion),
     /// Just lost: the first attempt to get it back runs.
     Reconnecting,
     Down(Verdict),
+}
+
+/// Why a Redis is looked at again.
+#[derive(Clone, Debug)]
+struct Suspicion {
+    /// What it said first.
+    text: String,
+    /// How often it said so: a look that began before the last time clears nobody.
+    times: u64,
 }
 
 impl Supervised {
@@ -59,8 +72,16 @@ impl Supervised {
         patience: Duration,
     ) -> Result<Self, String> {
         let doubt = Arc::new(AtomicBool::new(false));
-        let mut supervisor =
-            Supervisor { address, requirements, patience, doubt: Arc::clone(&doubt), said: None, advised: Vec::new() };
+        let condition = Arc::new(watch::Sender::new(Condition::Reconnecting));
+        let mut supervisor = Supervisor {
+            address,
+            requirements,
+            patience,
+            condition: Arc::clone(&condition),
+            doubt: Arc::clone(&doubt),
+            said: None,
+            advised: Vec::new(),
+        };
         let (first, drivers) = match supervisor.contact().await {
             Ok((link, drivers)) => (Condition::Up(Arc::new(link)), Some(drivers)),
             Err(Verdict::Unfit(text)) => return Err(format!("{} cannot be used: {text}", supervisor.place())),
@@ -69,31 +90,71 @@ impl Supervised {
                 (Condition::Down(verdict), None)
             }
         };
-        let (sender, condition) = watch::channel(first);
-        let task = tokio::spawn(supervisor.run(sender, drivers)).abort_handle();
+        condition.send_replace(first);
+        let task = tokio::spawn(supervisor.run(drivers)).abort_handle();
         Ok(Self { condition, doubt, task })
     }
 
     /// The link, waited for until `deadline` only while it is just being made again.
     pub(super) async fn get(&self, deadline: Instant) -> Result<Arc<Link>, StoreError> {
-        let mut watcher = self.condition.clone();
-        let settled = watcher.wait_for(|condition| !matches!(condition, Condition::Reconnecting));
-        let condition = match timeout_at(deadline, settled).await {
-            Ok(Ok(condition)) => condition.clone(),
-            Ok(Err(ended)) => return Err(StoreError::NotSent(ended.into())),
-            Err(_) => return Err(StoreError::NotSent("Redis is being connected to again".into())),
-        };
-        match condition {
+        match self.settled(deadline, |condition| !matches!(condition, Condition::Reconnecting)).await {
+            Condition::Suspect(link, _) => Ok(link),
+            condition @ (Condition::Up(_) | Condition::Reconnecting | Condition::Down(_)) => condition.link(),
+        }
+    }
+
+    /// The link to a Redis that nothing speaks against, waited for until `deadline` also while it is looked at again.
+    pub(super) async fn get_trusted(&self, deadline: Instant) -> Result<Arc<Link>, StoreError> {
+        let settled = |condition: &Condition| !matches!(condition, Condition::Reconnecting | Condition::Suspect(..));
+        self.settled(deadline, settled).await.link()
+    }
+
+    /// The condition as soon as it is as wanted, or what it is at the deadline.
+    async fn settled(&self, deadline: Instant, wanted: impl FnMut(&Condition) -> bool) -> Condition {
+        let mut watcher = self.condition.subscribe();
+        // Both ways to fail leave the last condition standing, and it says enough.
+        let _ = timeout_at(deadline, watcher.wait_for(wanted)).await;
+        self.condition.borrow().clone()
+    }
+
+    /// Redis refused something: whether it is still fit is looked at with the next pulse, and at once, before any
+    /// other claim is sent, where a right was missing.
+    pub(super) fn doubt(&self, refusal: &str) {
+        if !errors::is_about_rights(refusal) {
+            return self.doubt.store(true, Ordering::Relaxed);
+        }
+        self.condition.send_if_modified(|condition| {
+            match condition {
+                Condition::Up(link) => {
+                    let suspicion = Suspicion { text: refusal.to_owned(), times: 1 };
+                    *condition = Condition::Suspect(Arc::clone(link), suspicion);
+                }
+                Condition::Suspect(_, suspicion) => suspicion.times += 1,
+                // What comes next is looked at anyway.
+                Condition::Reconnecting | Condition::Down(_) => return false,
+            }
+            true
+        });
+    }
+}
+
+impl Condition {
+    fn link(self) -> Result<Arc<Link>, StoreError> {
+        match self {
             Condition::Up(link) => Ok(link),
+            Condition::Suspect(_, suspicion) => Err(StoreError::Refused(suspicion.text)),
             Condition::Down(Verdict::Unfit(text)) => Err(StoreError::Refused(text)),
             Condition::Down(Verdict::Unreachable(text)) => Err(StoreError::NotSent(text.into())),
             Condition::Reconnecting => Err(StoreError::NotSent("Redis is being connected to again".into())),
         }
     }
 
-    /// Redis refused something: whether it is still fit is looked at with the next pulse.
-    pub(super) fn doubt(&self) {
-        self.doubt.store(true, Ordering::Relaxed);
+    /// How often what speaks against it was said.
+    fn suspicions(&self) -> u64 {
+        match self {
+            Condition::Suspect(_, suspicion) => suspicion.times,
+            Condition::Up(_) | Condition::Reconnecting | Condition::Down(_) => 0,
+        }
     }
 }
 
@@ -107,6 +168,7 @@ struct Supervisor {
     address: RedisAddress,
     requirements: Requirements,
     patience: Duration,
+    condition: Arc<watch::Sender<Condition>>,
     doubt: Arc<AtomicBool>,
     /// What was logged last, and when.
     said: Option<(Verdict, Instant)>,
@@ -115,13 +177,13 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    async fn run(mut self, condition: watch::Sender<Condition>, mut drivers: Option<Drivers>) {
+    async fn run(mut self, mut drivers: Option<Drivers>) {
         loop {
-            let current = condition.borrow().clone();
-            if let (Condition::Up(link), Some(mut drivers)) = (current, drivers.take()) {
+            let current = self.condition.borrow().clone();
+            if let (Condition::Up(link) | Condition::Suspect(link, _), Some(mut drivers)) = (current, drivers.take()) {
                 let verdict = self.watch(&link, &mut drivers).await;
                 self.say(&verdict);
-                condition.send_replace(match verdict {
+                self.condition.send_replace(match verdict {
                     Verdict::Unreachable(_) => Condition::Reconnecting,
                     Verdict::Unfit(_) => Condition::Down(verdict),
                 });
@@ -134,13 +196,13 @@ impl Supervisor {
                         if self.said.take().is_some() {
                             tracing::info!(redis = %self.place(), "the store can be used again");
                         }
-                        condition.send_replace(Condition::Up(Arc::new(link)));
+                        self.condition.send_replace(Condition::Up(Arc::new(link)));
                         drivers = Some(fresh);
                         break;
                     }
                     Err(verdict) => {
                         self.say(&verdict);
-                        condition.send_replace(Condition::Down(verdict));
+                        self.condition.send_replace(Condition::Down(verdict));
                     }
                 }
                 sleep(jittered(pause)).await;
@@ -151,12 +213,9 @@ impl Supervisor {
 
     /// A link to a fit Redis.
     async fn contact(&mut self) -> Result<(Link, Drivers), Verdict> {
-        let (link, drivers) = Link::connect(&self.address, self.patience).await?;
+        let connected = Link::connect(&self.address, self.patience).await;
+        let (link, drivers) = connected.map_err(|error| fitness::verdict(&error, &self.requirements))?;
         let advice = self.examine(&link).await?;
-        match timeout(self.patience * 2, fitness::rehearse(&link, &self.requirements)).await {
-            Ok(rehearsed) => rehearsed?,
-            Err(_) => return Err(silent()),
-        }
         for advice in advice {
             if !self.advised.contains(&advice) {
                 self.advised.push(advice);
@@ -166,9 +225,14 @@ impl Supervisor {
         Ok((link, drivers))
     }
 
+    /// Whether the Redis behind `link` is as it must be, and the gate may do there what it will have to.
     async fn examine(&self, link: &Link) -> Result<Vec<Advice>, Verdict> {
-        match timeout(self.patience, fitness::examine(link, &self.requirements)).await {
-            Ok(examined) => examined,
+        let advice = match timeout(self.patience, fitness::examine(link, &self.requirements)).await {
+            Ok(examined) => examined?,
+            Err(_) => return Err(silent()),
+        };
+        match timeout(self.patience * 2, fitness::rehearse(link, &self.requirements)).await {
+            Ok(rehearsed) => rehearsed.map(|()| advice),
             Err(_) => Err(silent()),
         }
     }
@@ -178,29 +242,60 @@ impl Supervisor {
         let mut pulse = interval(PULSE);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         pulse.tick().await;
+        let mut changes = self.condition.subscribe();
+        changes.mark_changed();
         let (mut missed, mut beats) = (0, 0);
         loop {
-            let examine = tokio::select! {
+            let mut examine = tokio::select! {
                 _ = drivers.join_next() => return Verdict::Unreachable("the connection was closed".to_owned()),
+                // At once, unless it was only this task that changed it.
+                _ = changes.changed() => match changes.borrow_and_update().suspicions() {
+                    0 => continue,
+                    _ => true,
+                },
                 _ = pulse.tick() => {
                     beats += 1;
-                    self.doubt.swap(false, Ordering::Relaxed) || beats % EXAMINED_EVERY == 0
+                    let doubted = self.doubt.swap(false, Ordering::Relaxed);
+                    doubted || beats % EXAMINED_EVERY == 0 || self.condition.borrow().suspicions() > 0
                 }
             };
-            let alive = if examine {
-                match self.examine(link).await {
+            let mut alive = true;
+            if !examine {
+                match timeout(self.patience, link.ping()).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(StoreError::Refused(_))) => examine = true,
+                    Ok(Err(StoreError::NotSent(_) | StoreError::InDoubt(_) | StoreError::Corrupt(_))) | Err(_) => {
+                        alive = false;
+                    }
+                }
+            }
+            if examine {
+                let before = self.condition.borrow().suspicions();
+                alive = match self.examine(link).await {
                     Ok(_) => true,
                     Err(verdict @ Verdict::Unfit(_)) => return verdict,
                     Err(Verdict::Unreachable(_)) => false,
+                };
+                if alive {
+                    self.clear(before);
                 }
-            } else {
-                matches!(timeout(self.patience, link.ping()).await, Ok(Ok(()) | Err(StoreError::Refused(_))))
-            };
+            }
             missed = if alive { 0 } else { missed + 1 };
             if missed >= MISSED_PULSES {
                 return silent();
             }
         }
+    }
+
+    /// Takes back the suspicion that was there when a look began that found nothing wrong.
+    fn clear(&self, times: u64) {
+        self.condition.send_if_modified(|condition| match condition {
+            Condition::Suspect(link, suspicion) if suspicion.times == times => {
+                *condition = Condition::Up(Arc::clone(link));
+                true
+            }
+            Condition::Suspect(..) | Condition::Up(_) | Condition::Reconnecting | Condition::Down(_) => false,
+        });
     }
 
     /// Logs what is wrong: at once when it is new, and once in a while when it goes on.

@@ -155,6 +155,60 @@ async fn a_replica_is_refused() {
     assert!(reason.contains("primary"), "{reason}");
 }
 
+/// The rights that the documentation asks for.
+const ALLOWED: &str = "+ping +info +select +get +getrange +set +del +pttl +eval +evalsha";
+
+fn set_user(server: &RedisServer, name: &str, rights: &str) {
+    let rule = format!("ACL SETUSER {name} reset on >secret ~contract:* resetchannels -@all {rights}");
+    let words: Vec<&str> = rule.split(' ').collect();
+    assert_eq!(server.command(&words), "+OK\r\n");
+}
+
+#[tokio::test]
+async fn a_right_that_is_lost_at_run_time_stops_every_claim_until_it_is_back() {
+    for lost in ["-eval -evalsha", "-evalsha", "-getrange", "-pttl"] {
+        let server = RedisServer::start_with(&[]);
+        set_user(&server, "gate", ALLOWED);
+        let (username, password) = (Some("gate".to_owned()), Some("secret".to_owned()));
+        let store = open(Location::Redis(RedisAddress { username, password, ..address_of(&server) })).await.unwrap();
+        let (running, new) = (claim(1, 1), claim(2, 1));
+        done(store.swap(&running.key, Expect::Absent, running.hold()).await);
+        set_user(&server, "gate", &format!("{ALLOWED} {lost}"));
+        // The native command of a claim would still be allowed.
+        let swapped = store.swap(&running.key, Expect::HeldBy(running.token), complete(&running, "paid")).await;
+        assert!(matches!(swapped, Err(StoreError::Refused(_))), "{lost}: {swapped:?}");
+        for _ in 0..3 {
+            let swapped = store.swap(&new.key, Expect::Absent, new.hold()).await;
+            let Err(StoreError::Refused(text)) = swapped else { panic!("{lost}: {swapped:?}") };
+            assert!(text.contains("lacks a right") && text.contains("ACL SETUSER"), "{lost}: {text}");
+            let pinged = store.ping().await;
+            assert!(matches!(pinged, Err(StoreError::Refused(_))), "{lost}: {pinged:?}");
+        }
+        assert_eq!(server.command(&["EXISTS", &name(&new)]), ":0\r\n", "{lost}");
+        set_user(&server, "gate", ALLOWED);
+        until(async || store.ping().await.ok()).await;
+        done(store.swap(&running.key, Expect::HeldBy(running.token), complete(&running, "paid")).await);
+        done(store.swap(&new.key, Expect::Absent, new.hold()).await);
+    }
+}
+
+#[tokio::test]
+async fn a_right_to_ping_that_is_lost_makes_the_store_unfit_at_once() {
+    let server = RedisServer::start_with(&[]);
+    set_user(&server, "gate", ALLOWED);
+    let (username, password) = (Some("gate".to_owned()), Some("secret".to_owned()));
+    let store = open(Location::Redis(RedisAddress { username, password, ..address_of(&server) })).await.unwrap();
+    set_user(&server, "gate", &format!("{ALLOWED} -ping"));
+    assert!(matches!(store.ping().await, Err(StoreError::Refused(_))));
+    let mine = claim(1, 1);
+    let swapped = store.swap(&mine.key, Expect::Absent, mine.hold()).await;
+    let Err(StoreError::Refused(text)) = swapped else { panic!("{swapped:?}") };
+    assert!(text.contains("ping") && text.contains("ACL SETUSER"), "{text}");
+    set_user(&server, "gate", ALLOWED);
+    until(async || store.ping().await.ok()).await;
+    done(store.swap(&mine.key, Expect::Absent, mine.hold()).await);
+}
+
 #[tokio::test]
 async fn a_wrong_password_and_a_missing_right_are_refused_with_what_to_change() {
     let server = RedisServer::start_with(&[]);
@@ -163,13 +217,8 @@ async fn a_wrong_password_and_a_missing_right_are_refused_with_what_to_change() 
         password: Some(password.to_owned()),
         ..address_of(&server)
     };
-    let allowed = "+ping +info +select +get +getrange +set +del +pttl +eval +evalsha";
-    let set_user = |name: &str, rights: &str| {
-        let rule = format!("ACL SETUSER {name} reset on >secret ~contract:* resetchannels -@all {rights}");
-        let words: Vec<&str> = rule.split(' ').collect();
-        assert_eq!(server.command(&words), "+OK\r\n");
-    };
-    set_user("gate", allowed);
+    let set_user = |name: &str, rights: &str| set_user(&server, name, rights);
+    set_user("gate", ALLOWED);
     let store = open(Location::Redis(RedisAddress { database: 3, ..user("gate", "secret") })).await.unwrap();
     let mine = claim(1, 1);
     done(store.swap(&mine.key, Expect::Absent, mine.hold()).await);
@@ -182,11 +231,11 @@ async fn a_wrong_password_and_a_missing_right_are_refused_with_what_to_change() 
         let reason = unfit(user(username, password)).await;
         assert!(reason.contains("store.url") && !reason.contains("secret"), "{reason}");
     }
-    for right in ["info", "get", "getrange", "set", "del", "pttl", "eval", "evalsha"] {
-        let fewer: Vec<&str> = allowed.split(' ').filter(|word| *word != format!("+{right}")).collect();
+    for right in ["ping", "info", "select", "get", "getrange", "set", "del", "pttl", "eval", "evalsha"] {
+        let fewer: Vec<&str> = ALLOWED.split(' ').filter(|word| *word != format!("+{right}")).collect();
         set_user("less", &fewer.join(" "));
-        let reason = unfit(user("less", "secret")).await;
-        assert!(right == "info" || reason.contains("ACL SETUSER"), "without {right}: {reason}");
+        let reason = unfit(RedisAddress { database: 3, ..user("less", "secret") }).await;
+        assert!(reason.contains("ACL SETUSER"), "without {right}: {reason}");
         assert!(reason.contains("lacks a right"), "without {right}: {reason}");
     }
     server.command(&["CONFIG", "SET", "requirepass", "secret"]);
