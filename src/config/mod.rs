@@ -6,6 +6,7 @@
 
 mod advice;
 mod interpolate;
+mod mask;
 mod outcome;
 mod places;
 mod problem;

@@ -97,7 +97,7 @@ pub(super) fn closest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) 
 }
 
 /// Every key and the table that has it, as its header is written. Keys of rules are named by `[defaults]` alone.
-fn all_keys() -> Vec<(String, &'static str)> {
+pub(super) fn all_keys() -> Vec<(String, &'static str)> {
     fn collect(fields: &[Field], path: &str, keys: &mut Vec<(String, &'static str)>) {
         for field in fields {
             if !path.is_empty() {

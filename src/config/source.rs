@@ -2,6 +2,8 @@
 
 use std::{fmt, ops::Range};
 
+use super::mask::mask;
+
 /// One configuration file, or the command line, as it may be shown: secrets written into it are masked.
 pub(super) struct Source {
     /// How messages call it.
@@ -60,79 +62,6 @@ impl fmt::Debug for Source {
 /// The last character boundary at or before `offset`.
 fn floor(text: &str, offset: usize) -> usize {
     text.floor_char_boundary(offset.min(text.len()))
-}
-
-/// Masks what a file should not hold in clear, and sometimes does: the values of `token` and `password` keys, and
-/// the password of a URL. Works line by line on the text, so that a file with broken syntax is masked too.
-fn mask(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        let mut hidden = Vec::new();
-        if let Some(value) = secret_value(line) {
-            hidden.push(value);
-        }
-        let mut from = 0;
-        while let Some(password) = url_password(line, from) {
-            from = password.end;
-            hidden.push(password);
-        }
-        for (at, character) in line.char_indices() {
-            let secret = hidden.iter().any(|range| range.contains(&at)) && !character.is_control();
-            shown.push(if secret { blot(character) } else { character });
-        }
-    }
-    shown
-}
-
-/// What is hidden of a line such as `token = "…"`: everything within the quotes, unless it only refers to a secret.
-fn secret_value(line: &str) -> Option<Range<usize>> {
-    const KEYS: [&str; 3] = ["token", "password", "pass"];
-    let mut from = 0;
-    loop {
-        let equals = from + line.get(from..)?.find('=')?;
-        let key = line[..equals].trim_end().trim_end_matches(['"', '\'']);
-        let word = |key: &str, name: &str| {
-            let before = key.strip_suffix(name)?;
-            Some(before.chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '-'))
-        };
-        if !KEYS.iter().any(|name| word(key, name) == Some(true)) {
-            from = equals + 1;
-            continue;
-        }
-        let value = &line[equals + 1..];
-        let start = value.len() - value.trim_start_matches([' ', '\t', '"', '\'']).len();
-        if value[start..].starts_with("${") {
-            return None;
-        }
-        let end = value[start..].find(['"', '\'', '\r', '\n']).map_or(value.len(), |end| start + end);
-        return Some(equals + 1 + start..equals + 1 + end);
-    }
-}
-
-/// The password of the first URL with userinfo at or after `from`, unless it only refers to a secret.
-fn url_password(line: &str, from: usize) -> Option<Range<usize>> {
-    let mut from = from;
-    loop {
-        let start = from + line.get(from..)?.find("://")? + 3;
-        let end = line[start..].find(['"', '\'', ' ', '\r', '\n']).map_or(line.len(), |end| start + end);
-        from = end;
-        let Some(at) = line[start..end].rfind('@') else { continue };
-        let userinfo = &line[start..start + at];
-        let password = userinfo.find(':').map_or(start, |colon| start + colon + 1);
-        if !line[password..start + at].starts_with("${") {
-            return Some(password..start + at);
-        }
-    }
-}
-
-/// A character that hides another one of the same length, so that no place in the text moves.
-fn blot(character: char) -> char {
-    match character.len_utf8() {
-        1 => '*',
-        2 => '·',
-        3 => '•',
-        _ => '🞄',
-    }
 }
 
 #[cfg(test)]
