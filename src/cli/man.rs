@@ -49,7 +49,20 @@ fn page() -> std::io::Result<String> {
     }
     main.render_extra_section(&mut page)?;
     main.render_version_section(&mut page)?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    Ok(in_ascii(&String::from_utf8_lossy(&page)))
+}
+
+/// The page as every roff reads it: not all of them take UTF-8, but all know the escapes.
+fn in_ascii(page: &str) -> String {
+    let mut ascii = String::with_capacity(page.len());
+    for character in page.chars() {
+        if character.is_ascii() {
+            ascii.push(character);
+        } else {
+            ascii += &format!("\\[u{:04X}]", u32::from(character));
+        }
+    }
+    ascii
 }
 
 #[cfg(test)]

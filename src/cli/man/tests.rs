@@ -14,3 +14,13 @@ fn the_manual_page_has_every_command_and_option() {
     }
     assert!(page.contains("Exit codes"));
 }
+
+#[test]
+fn the_manual_page_is_read_by_a_roff_that_knows_ascii_only() {
+    let page = page().expect("writing to memory does not fail");
+    let foreign: Vec<char> = page.chars().filter(|character| !character.is_ascii()).collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    assert_eq!(in_ascii("${file:…} é"), "${file:\\[u2026]} \\[u00E9]");
+    // What is written as a character in the help text is still there.
+    assert!(page.contains("\\[u2026]"));
+}
