@@ -198,6 +198,35 @@ async fn a_silent_client_is_shown_the_door() {
     let mut client = TcpStream::connect(address).await.expect("a connection");
     client.write_all(b"GET /livez HTTP/1.1\r\n").await.expect("written");
     let mut answer = Vec::new();
-    let ended = tokio::time::timeout(Duration::from_secs(11), client.read_to_end(&mut answer)).await;
+    let ended = tokio::time::timeout(Duration::from_secs(3), client.read_to_end(&mut answer)).await;
     assert!(ended.is_ok(), "the connection ends within its time");
+}
+
+#[tokio::test]
+async fn a_probe_gets_through_a_crowd_of_half_sent_requests() {
+    let room = room(None);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(Arc::clone(&room.admin).serve(listener, std::future::pending()));
+    for half in ["GET /livez HTTP/1.1\r\nHost:", "POST /drain HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{", ""] {
+        let mut crowd = Vec::new();
+        for _ in 0..200 {
+            let mut client = TcpStream::connect(address).await.expect("a connection");
+            client.write_all(half.as_bytes()).await.expect("written");
+            crowd.push(client);
+        }
+        let mut probe = TcpStream::connect(address).await.expect("a connection");
+        probe.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("written");
+        let mut answer = String::new();
+        // Sooner than any limit of theirs ends.
+        let read = tokio::time::timeout(Duration::from_millis(1500), probe.read_to_string(&mut answer)).await;
+        read.expect("in time").expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        // The oldest made way; the newest are still listened to.
+        let mut end = Vec::new();
+        crowd[0].read_to_end(&mut end).await.ok();
+        assert_eq!(end, b"");
+        let newest = crowd.last_mut().expect("a crowd");
+        assert!(tokio::time::timeout(Duration::ZERO, newest.read_u8()).await.is_err());
+    }
 }
