@@ -1,9 +1,9 @@
 """A payments API as many are: it books every POST it gets and has never heard of an Idempotency-Key.
 
 For docker/compose.yaml and for trying oncegate by hand; needs nothing but Python. It listens on loopback only, so
-that nothing gets around the gate beside it.
+that nothing gets around the gate beside it; HOST and PORT in the environment move it from 127.0.0.1:9000.
 
-    POST /api/payments     books a payment, answers 201
+    POST /api/payments     books a payment, answers 201 (/payments is the same)
     GET  /api/payments     the ledger: what was really booked
 
 A payment with "lose_answer": true is booked, and the connection then closed without an answer.
@@ -14,6 +14,7 @@ import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+PATHS = ("/api/payments", "/payments")
 LEDGER = []
 LOCK = threading.Lock()
 
@@ -24,7 +25,7 @@ class Payments(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.path != "/api/payments":
+        if self.path not in PATHS:
             return self.answer(404, {"error": "no such resource"})
         try:
             order = json.loads(body)
@@ -40,7 +41,7 @@ class Payments(BaseHTTPRequestHandler):
         return self.answer(201, payment, {"Location": f"/api/payments/{payment['id']}"})
 
     def do_GET(self):
-        if self.path != "/api/payments":
+        if self.path not in PATHS:
             return self.answer(404, {"error": "no such resource"})
         with LOCK:
             ledger = list(LEDGER)

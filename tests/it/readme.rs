@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::Path};
 use oncegate::config::{self, Severity};
 
 use crate::{
-    harness::gate::run_cli,
+    harness::gate::{run_cli, run_cli_in},
     packaging::{commands, root, text},
 };
 
@@ -179,6 +179,51 @@ fn every_word_of_the_status_field_is_explained_in_the_readme_and_no_other() {
     let explained: BTreeSet<String> =
         table("### Headers").iter().flat_map(|row| ticked(&row[0]).map(str::to_owned).collect::<Vec<_>>()).collect();
     assert_eq!(explained, made);
+}
+
+/// What the README shows under this command line, without empty lines and white space at ends.
+fn session(command: &str) -> Vec<String> {
+    let blocks = blocks("text");
+    let (_, block) = blocks.iter().find(|(_, block)| block.starts_with(command)).unwrap();
+    // The command itself may go on in further lines.
+    plain(block.lines().skip_while(|line| line.ends_with('\\')).skip(1))
+}
+
+fn plain<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    lines.map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn check_and_explain_print_what_the_readme_shows() {
+    let (_, file) = blocks("toml").remove(0);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("oncegate.toml"), &file).unwrap();
+    let slips = file.replace("\"POST\"", "\"post\"").replace("retention", "retension");
+    std::fs::write(dir.path().join("bad.toml"), slips).unwrap();
+
+    let check = run_cli_in(dir.path(), &["check", "bad.toml"]);
+    let errors = &check.stderr[check.stderr.find("error:").unwrap()..];
+    assert_eq!(session("$ oncegate check bad.toml"), plain(errors.lines().chain(check.stdout.lines())));
+
+    let explain = run_cli_in(
+        dir.path(),
+        &[
+            "explain",
+            "--config",
+            "oncegate.toml",
+            "POST",
+            "/api/payments",
+            "-H",
+            "Host: shop.example",
+            "-H",
+            "Authorization: Bearer alice",
+            "-H",
+            "Idempotency-Key: order-1",
+            "-d",
+            "{\"amount\": 4200}",
+        ],
+    );
+    assert_eq!(session("$ oncegate explain"), plain(explain.stdout.lines()));
 }
 
 #[test]
