@@ -103,7 +103,7 @@ impl Admin {
         let Some(token) = token.as_deref() else {
             return Err(Answer::problem(
                 StatusCode::FORBIDDEN,
-                "No admin token is configured (`admin.token`): only /livez, /readyz and /metrics are served.",
+                "No admin token is configured (`admin.token`): only /livez and /readyz are served.",
             ));
         };
         if token.is_presented_in(headers) {

@@ -141,7 +141,7 @@ impl App {
             None => tracing::info!("no admin listener: health and drain cannot be asked for"),
         }
         if self.settings.admin.listen.is_some() && self.settings.admin.token.is_none() {
-            tracing::info!("admin.token is empty: only /livez, /readyz and /metrics are served there");
+            tracing::info!("admin.token is empty: only /livez and /readyz are served there");
         }
         let routes = self.settings.routes.routes.len();
         drop(announce_ready(Arc::clone(&self.store), self.shutdown.clone(), routes));

@@ -115,12 +115,12 @@ impl Withdrawal {
             let store = &self.proxy.store;
             match store.swap(&self.claim.key, Expect::HeldBy(self.claim.token), Write::Clear).await {
                 Ok(Swapped::Done | Swapped::Recreated) => {
-                    tracing::info!(cell = ?self.claim.key, "an undecided claim was withdrawn");
+                    tracing::info!(cell = %self.claim.key, "an undecided claim was withdrawn");
                     return;
                 }
                 // It never landed, is still on its way, or found someone else there.
                 Ok(Swapped::Refused { .. }) => return,
-                Err(error) => tracing::debug!(cell = ?self.claim.key, %error, "a withdrawal has no verdict yet"),
+                Err(error) => tracing::debug!(cell = %self.claim.key, %error, "a withdrawal has no verdict yet"),
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(5));

@@ -110,7 +110,7 @@ impl Flight {
         let mark = self.put_down(settlement, straggler).await;
         drop(airborne);
         if client.0.is_none() && mark == Mark::Executed {
-            tracing::info!(cell = ?self.won.claim.key, route = %self.won.claim.route, "a late answer came, and is on record");
+            tracing::info!(cell = %self.won.claim.key, route = %self.won.claim.route, "a late answer came, and is on record");
         }
         self.deliver(landing, mark, give_up, &mut client).await;
     }
@@ -161,7 +161,7 @@ impl Flight {
             Ok(Swapped::Done) => meant,
             Ok(Swapped::Recreated) => {
                 tracing::error!(
-                    cell = ?self.won.claim.key, route = %self.won.claim.route,
+                    cell = %self.won.claim.key, route = %self.won.claim.route,
                     "the store had forgotten a claim; its outcome is written anew. Other keys may be forgotten, too"
                 );
                 meant
@@ -170,7 +170,7 @@ impl Flight {
             Ok(Swapped::Refused { occupant: None }) if matches!(write, Write::Clear) => meant,
             Ok(Swapped::Refused { occupant }) => {
                 tracing::error!(
-                    cell = ?self.won.claim.key, route = %self.won.claim.route,
+                    cell = %self.won.claim.key, route = %self.won.claim.route,
                     by = ?occupant.map(|occupant| occupant.record.token),
                     "the claim was taken over before its outcome could be written: the operation may have run twice"
                 );
@@ -178,7 +178,7 @@ impl Flight {
             }
             Err(error) => {
                 tracing::error!(
-                    cell = ?self.won.claim.key, route = %self.won.claim.route, %error,
+                    cell = %self.won.claim.key, route = %self.won.claim.route, %error,
                     "an outcome cannot be written; it is tried again in the background"
                 );
                 match write {
@@ -216,7 +216,7 @@ impl Flight {
             }
             Landing::Broken { head } => {
                 tracing::warn!(
-                    cell = ?self.won.claim.key, route = %self.won.claim.route, status = head.status.as_u16(),
+                    cell = %self.won.claim.key, route = %self.won.claim.route, status = head.status.as_u16(),
                     "the upstream's answer broke off"
                 );
                 client.say(Delivery::Problem(Box::new(Problem::broken_off(head.status, mark))));
@@ -268,7 +268,7 @@ impl Flight {
 
     fn log_doubt(&self, doubt: Doubt) {
         tracing::warn!(
-            cell = ?self.won.claim.key, route = %self.won.claim.route, doubt = doubt.label(),
+            cell = %self.won.claim.key, route = %self.won.claim.route, doubt = doubt.label(),
             "the outcome of an execution is unknown"
         );
     }

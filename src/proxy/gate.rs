@@ -107,7 +107,7 @@ pub(super) async fn enter(proxy: &Arc<Proxy>, live: &Live, route: &Route, client
             }
         }
     }
-    tracing::error!(cell = ?claim.key, "a cell keeps changing; the request is turned away");
+    tracing::error!(cell = %claim.key, "a cell keeps changing; the request is turned away");
     Entry::Refuse(Refusal::StoreUnavailable)
 }
 
@@ -131,7 +131,7 @@ async fn place_bid(proxy: &Arc<Proxy>, live: &Live, claim: &Claim, expect: Expec
         }
         Err(error) => {
             let failure = error.failure();
-            tracing::warn!(cell = ?claim.key, %error, "a claim has no verdict");
+            tracing::warn!(cell = %claim.key, %error, "a claim has no verdict");
             match failure {
                 // Dropped: withdrawn in the background.
                 StoreFailure::InDoubt => drop(bid),
@@ -150,7 +150,7 @@ async fn declare(proxy: &Proxy, live: &Live, claim: &Claim, lapsed: &Occupant) -
     let unknown = Refusal::OutcomeUnknown { since: Some(record.began) };
     match ledger::insist(&*proxy.store, &claim.key, expect, &write, live.settings.store_timeout).await {
         Ok(Verdict { swapped: Swapped::Done | Swapped::Recreated, .. }) => {
-            tracing::warn!(cell = ?claim.key, route = %record.route, "a claim has lapsed: its outcome is unknown");
+            tracing::warn!(cell = %claim.key, route = %record.route, "a claim has lapsed: its outcome is unknown");
             Some(unknown)
         }
         // Someone was faster: to the same conclusion, with a renewal, or with the late answer.

@@ -73,20 +73,20 @@ impl<'a> Lease<'a> {
             Ok(Swapped::Recreated) => {
                 self.confirmed.store(asked.as_millis(), Relaxed);
                 tracing::error!(
-                    cell = ?self.claim.key, route = %self.claim.route,
+                    cell = %self.claim.key, route = %self.claim.route,
                     "the store had forgotten a running claim; it is written anew. Other keys may be forgotten, too"
                 );
                 Renewal::Held
             }
             Ok(Swapped::Refused { .. }) => {
                 tracing::warn!(
-                    cell = ?self.claim.key, route = %self.claim.route,
+                    cell = %self.claim.key, route = %self.claim.route,
                     "a claim lapsed while its execution runs; retries read it as unknown until the answer comes"
                 );
                 Renewal::Lost
             }
             Err(error) => {
-                tracing::warn!(cell = ?self.claim.key, %error, "a claim could not be renewed");
+                tracing::warn!(cell = %self.claim.key, %error, "a claim could not be renewed");
                 Renewal::NoVerdict
             }
         }

@@ -66,7 +66,7 @@ pub(super) fn keep_trying(proxy: &Arc<Proxy>, claim: Claim, write: Write, held: 
             () = write_down(&*proxy.store, &claim, write) => {}
             () = proxy.shutdown.reached(Phase::Over) => {
                 tracing::error!(
-                    cell = ?claim.key, route = %claim.route,
+                    cell = %claim.key, route = %claim.route,
                     "the gate ends before the store came back: this outcome is not written down and reads as unknown"
                 );
             }
@@ -83,13 +83,13 @@ async fn write_down(store: &dyn Store, claim: &Claim, write: Write) {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(longest);
         match store.swap(&claim.key, holder, write.clone()).await {
-            Ok(Swapped::Done) => return tracing::info!(cell = ?claim.key, "an outcome was written down late"),
+            Ok(Swapped::Done) => return tracing::info!(cell = %claim.key, "an outcome was written down late"),
             Ok(Swapped::Recreated) => {
-                return tracing::error!(cell = ?claim.key, "the store had forgotten a claim; its outcome is written anew");
+                return tracing::error!(cell = %claim.key, "the store had forgotten a claim; its outcome is written anew");
             }
             Ok(Swapped::Refused { .. }) => {
                 return tracing::error!(
-                    cell = ?claim.key, route = %claim.route,
+                    cell = %claim.key, route = %claim.route,
                     "the cell was taken over before its outcome could be written: the operation may have run twice"
                 );
             }

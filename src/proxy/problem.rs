@@ -146,8 +146,9 @@ impl Problem {
                 StatusCode::CONFLICT,
                 "caller-changed",
                 "Caller changed",
-                "Another credential of the same subject used this key. Nothing was executed and nothing is replayed, since \
-                 this gateway does not verify tokens here; verify them (scope = [\"jwt:sub\"]) to let a refreshed token have the answer.",
+                "Another credential of the same subject used this key. Nothing was executed, and nothing is replayed to this \
+                 one, since this gateway does not verify tokens (a scope of `jwt:sub` would). Ask with the credential that \
+                 was used first.",
             ),
             Refusal::RequestInvalid(why) => Self::request_invalid(invalid(*why)),
             Refusal::RequestTimeout => Self::new(

@@ -347,7 +347,8 @@ fn warn_of_unverified(caller: &Caller) {
     if caller.is_by_unverified_jwt() && !SAID.swap(true, Relaxed) {
         tracing::warn!(
             "callers send JWTs, which are not verified here: a refreshed token of the same subject gets 409 \
-             caller-changed instead of the replay. Verify them with scope = [\"jwt:sub\"]"
+             caller-changed instead of the replay. The cure, scope = [\"jwt:sub\"], needs a version that verifies \
+             tokens; until then keep a token for all tries of one operation"
         );
     }
 }
