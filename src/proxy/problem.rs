@@ -11,11 +11,14 @@ use super::{
     body::{self, Body},
     intake::Flaw,
 };
-use crate::idempotency::{
-    Policy, Refusal, WallMillis,
-    key::KeyError,
-    policy::Anonymous,
-    refusal::{InvalidRequest, Overload, retry_after},
+use crate::{
+    idempotency::{
+        Policy, Refusal, WallMillis,
+        key::KeyError,
+        policy::Anonymous,
+        refusal::{InvalidRequest, Overload, retry_after},
+    },
+    telemetry::timestamp::rfc3339_seconds,
 };
 
 /// What a client is told when it does not get the upstream's answer.
@@ -188,7 +191,7 @@ impl Problem {
                  Check with the API before using a new key.",
             )
             .mark(Mark::Unknown)
-            .member("since", since.map(|since| json!(rfc3339(since)))),
+            .member("since", since.map(|since| json!(rfc3339_seconds(since)))),
             Refusal::AnswerNotKept { original_status } => Self::new(
                 StatusCode::CONFLICT,
                 "answer-not-kept",
@@ -361,22 +364,6 @@ fn overloaded(overload: Overload) -> &'static str {
             "The gateway is too slow to keep its claims. Nothing was executed; try again with the same key."
         }
     }
-}
-
-/// RFC 3339, in UTC, to the second.
-fn rfc3339(time: WallMillis) -> String {
-    let seconds = time.0 / 1000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days to civil date, by 400-year eras that begin on 1 March (so that the leap day is the last).
-    let days = days + 719_468;
-    let era_day = days % 146_097;
-    let era_year = (era_day - era_day / 1_460 + era_day / 36_524 - era_day / 146_096) / 365;
-    let year_day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
-    let shifted_month = (5 * year_day + 2) / 153;
-    let day = year_day - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = days / 146_097 * 400 + era_year + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
 #[cfg(test)]

@@ -14,12 +14,24 @@ pub fn now() -> WallMillis {
 /// `2026-12-01T04:18:48.123Z` (RFC 3339 §5.6, UTC, milliseconds). Years beyond 9999 read as the last moment of it.
 #[must_use]
 pub fn rfc3339(at: WallMillis) -> String {
-    const LAST: u64 = 253_402_300_799_999;
     let millis = at.0.min(LAST);
+    format!("{}.{:03}Z", to_the_second(millis), millis % 1000)
+}
+
+/// `2026-12-01T04:18:48Z`: as [`rfc3339`], without the fraction.
+#[must_use]
+pub fn rfc3339_seconds(at: WallMillis) -> String {
+    format!("{}Z", to_the_second(at.0.min(LAST)))
+}
+
+/// The last millisecond of the year 9999.
+const LAST: u64 = 253_402_300_799_999;
+
+fn to_the_second(millis: u64) -> String {
     let (days, of_day) = (millis / 86_400_000, millis % 86_400_000);
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", of_day % 1000)
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
 /// Year, month and day of a day since 1970-01-01, in the proleptic Gregorian calendar.
